@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a profiler costs an operation on the host: `add` of 16 numbers on the CPU or, with the argument "cuda", on a
- * GPU, where nothing waits for the kernels. Prints nanoseconds, the best of several rounds, without a profiler and
- * with each setting. The number of calls between start and stop is small, so that buffers stay in the cache as
- * they do in a step of a program. "callgrind" calls add a hundred thousand times without a profiler, to be counted. */
+/* What a profiler costs an operation on the host: `add` of 16 numbers on the CPU or, with the argument
+ * "cuda", on a GPU, where nothing waits for the kernels. Prints nanoseconds, the best of several rounds,
+ * without a profiler and with each setting. The number of calls between start and stop is small, so that
+ * buffers stay in the cache as they do in a step of a program. "callgrind" calls add a hundred thousand
+ * times without a profiler, to be counted. */
 
 #include "config.h"
 

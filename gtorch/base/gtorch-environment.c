@@ -18,7 +18,7 @@
 #include <sys/auxv.h>
 #endif
 
-static __thread gboolean refused; /* the last library of the thread */
+static GPrivate refused; /* whether the last library of the thread was */
 
 gboolean
 gtorch_is_privileged (void)
@@ -217,14 +217,18 @@ gtorch_env_is_ignored (const gchar *name)
 gpointer
 gtorch_library_open (const gchar *path, int flags)
 {
-  refused = gtorch_is_privileged () && strchr (path, '/') != NULL && !g_path_is_absolute (path);
-  return refused ? NULL : dlopen (path, flags);
+  const gboolean is_refused =
+      gtorch_is_privileged () && strchr (path, '/') != NULL && !g_path_is_absolute (path);
+
+  g_private_set (&refused, GINT_TO_POINTER (is_refused));
+  return is_refused ? NULL : dlopen (path, flags);
 }
 
 const gchar *
 gtorch_library_error (void)
 {
-  return refused ? _ ("in a privileged process, such as a setuid one, a library must be given "
-                      "by its full path")
-                 : dlerror ();
+  return g_private_get (&refused) != NULL
+             ? _ ("in a privileged process, such as a setuid one, a library must be given "
+                  "by its full path")
+             : dlerror ();
 }

@@ -261,7 +261,8 @@ gtorch_host_wait_end (GTorchHostWait *wait)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchHostWait, gtorch_host_wait_end)
 
-/* The time in which the thread does nothing else: g_auto (GTorchHostBlock) block = gtorch_observe_host_block (…). */
+/* The time in which the thread does nothing else:
+ * g_auto (GTorchHostBlock) block = gtorch_observe_host_block (…). */
 typedef struct
 {
   GTorchDevice *device; /* NULL: nobody observes */

@@ -17,11 +17,10 @@ typedef struct
   GTorchPlaceFunc func;
   gpointer user_data;
   GDestroyNotify destroy;
-  gpointer thread; /* the only one in which it may be called; NULL: it may be in all */
+  GThread *thread; /* the only one in which it may be called; NULL: it may be in all */
 } Teller;
 
-static __thread gchar thread_mark; /* its address tells threads apart */
-static __thread gboolean is_asking;
+static GPrivate asking; /* whether the thread is in the function */
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
 static Teller *teller; /* under the lock */
@@ -29,10 +28,11 @@ static Teller *teller; /* under the lock */
 static void
 teller_end (gpointer data)
 {
-  const Teller *self = data;
+  Teller *self = data;
 
   if (self->destroy != NULL)
     self->destroy (self->user_data);
+  g_clear_pointer (&self->thread, g_thread_unref);
 }
 
 gchar *
@@ -42,18 +42,18 @@ gtorch_place_take (void)
   gchar *place = NULL;
   Teller *asked;
 
-  if (is_asking) /* the function itself uses tensors */
+  if (g_private_get (&asking) != NULL) /* the function itself uses tensors */
     return NULL;
   g_mutex_lock (&lock);
   asked = teller != NULL ? g_atomic_rc_box_acquire (teller) : NULL;
   g_mutex_unlock (&lock);
   if (asked == NULL)
     return NULL;
-  if (asked->thread == NULL || asked->thread == &thread_mark)
+  if (asked->thread == NULL || asked->thread == g_thread_self ())
     {
-      is_asking = TRUE;
+      g_private_set (&asking, GINT_TO_POINTER (TRUE));
       place = asked->func (asked->user_data, &error);
-      is_asking = FALSE;
+      g_private_set (&asking, NULL);
     }
   if (error != NULL)
     {
@@ -106,7 +106,8 @@ gtorch_set_place_func (gboolean any_thread, GTorchPlaceFunc func, gpointer user_
   if (func != NULL)
     {
       made = g_atomic_rc_box_new (Teller);
-      *made = (Teller){ func, user_data, destroy, any_thread ? NULL : &thread_mark };
+      *made =
+          (Teller){ func, user_data, destroy, any_thread ? NULL : g_thread_ref (g_thread_self ()) };
     }
   else if (destroy != NULL)
     destroy (user_data);

@@ -13,7 +13,7 @@ G_BEGIN_DECLS
  * @error: return location for an error, whose message then stands for the place
  *
  * Tells where the program is, in the words of its language: a line of text for each function that has not
- * ended yet, such as `/home/me/train.py:12, in train`, the innermost first.
+ * ended yet, such as `train.py:12, in train`, the innermost first.
  *
  * Returns: (transfer full) (nullable): the place, or %NULL if it is not known, or with @error set
  *

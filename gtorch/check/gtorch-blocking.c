@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GTORCH_CHECK=blocking: warns of waits for a device in threads that serve a main context, whose sources, such
- * as those of a user interface, wait meanwhile. Each place is told once. */
+/* GTORCH_CHECK=blocking: warns of waits for a device in threads that serve a main context, whose sources,
+ * such as those of a user interface, wait meanwhile. Each place is told once. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@ typedef struct
   const gchar *op; /* that this thread has launched last */
 } Waiting;
 
-static __thread Waiting waiting;
+static GPrivate threads = G_PRIVATE_INIT (g_free); /* Waiting */
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
 static GHashTable *told; /* places; under the lock */
@@ -53,7 +53,7 @@ is_news (gchar *where)
 }
 
 static G_GNUC_NO_INLINE void
-report (GTorchDevice *device, gint64 time)
+report (const Waiting *self, GTorchDevice *device, gint64 time)
 {
   g_autofree gchar *place = gtorch_place_take ();
   g_autofree gchar *where = NULL;
@@ -66,7 +66,7 @@ report (GTorchDevice *device, gint64 time)
   if (!is_news (g_strdup (where)))
     return;
   function = gtorch_site_dup_function (&site);
-  last = waiting.op != NULL ? g_strdup_printf (", after its operation %s", waiting.op) : NULL;
+  last = self->op != NULL ? g_strdup_printf (", after its operation %s", self->op) : NULL;
   g_warning ("blocking: a main context waited %.1f ms for %s in %s%s: let a callback or another "
              "thread "
              "wait (called by %s)",
@@ -74,30 +74,46 @@ report (GTorchDevice *device, gint64 time)
              last != NULL ? last : "", where);
 }
 
+static Waiting *
+this_thread (void)
+{
+  Waiting *self = g_private_get (&threads);
+
+  if (self == NULL)
+    {
+      self = g_new0 (Waiting, 1);
+      g_private_set (&threads, self);
+    }
+  return self;
+}
+
 static gboolean
 note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  waiting.op = call->op->name;
+  this_thread ()->op = call->op->name;
   return TRUE;
 }
 
 static void
 note_begin (GTorchDevice *device)
 {
-  if (waiting.depth++ == 0)
-    waiting.start = g_get_monotonic_time ();
+  Waiting *self = this_thread ();
+
+  if (self->depth++ == 0)
+    self->start = g_get_monotonic_time ();
 }
 
 static void
 note_end (GTorchDevice *device)
 {
+  Waiting *self = this_thread ();
   gint64 time;
 
-  if (waiting.depth == 0 || --waiting.depth > 0) /* 0: the check was turned on during the wait */
+  if (self->depth == 0 || --self->depth > 0) /* 0: the check was turned on during the wait */
     return;
-  time = g_get_monotonic_time () - waiting.start;
+  time = g_get_monotonic_time () - self->start;
   if (time > gtorch_blocking_limit && serves_a_context ())
-    report (device, time);
+    report (self, device, time);
 }
 
 const GTorchObserver gtorch_blocking_observer = {

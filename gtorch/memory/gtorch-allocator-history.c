@@ -256,6 +256,8 @@ gtorch_allocator_get_history_level (GTorchAllocator *self)
 
 /* --- pickling --- */
 
+#define MAX_BATCH 1000
+
 typedef GByteArray Pickle;
 
 static void
@@ -308,6 +310,17 @@ end (Pickle *pickle, gchar kind)
 {
   put_byte (pickle,
             kind == '{' ? 'u' : 'e'); /* SETITEMS or APPENDS: adds the items since the mark */
+}
+
+/* After each item of a list that may be long: readers take what is added at once as arguments of a function,
+ * of which there may not be too many. */
+static void
+put_batch (Pickle *pickle, gsize n_items)
+{
+  if (n_items % MAX_BATCH != 0)
+    return;
+  end (pickle, '[');
+  put_byte (pickle, '(');
 }
 
 static void
@@ -457,6 +470,7 @@ put_segment (Pickle *pickle, GTorchAllocator *self, const GTorchBlockInfo *block
       put_string_item (pickle, "state", states[blocks[i].state]);
       put_frames (pickle, blocks[i].site);
       end (pickle, '{');
+      put_batch (pickle, i + 1);
     }
   end (pickle, '[');
   end (pickle, '{');
@@ -507,7 +521,7 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
   g_autoptr (GArray) entries = NULL;
   Pickle *pickle;
   gint device;
-  gsize i;
+  gsize i, n = 0;
 
   if (self->list_blocks == NULL)
     {
@@ -530,9 +544,13 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
     {
       const GTorchBlockInfo *block = &g_array_index (blocks, GTorchBlockInfo, i);
 
-      i += pool_id == 0 || block->pool_id == pool_id
-               ? put_segment (pickle, self, block, blocks->len - i)
-               : 1;
+      if (pool_id != 0 && block->pool_id != pool_id)
+        {
+          i++;
+          continue;
+        }
+      i += put_segment (pickle, self, block, blocks->len - i);
+      put_batch (pickle, ++n);
     }
   end (pickle, '[');
   put_string (pickle, "device_traces");
@@ -541,7 +559,10 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
     {
       begin (pickle, '[');
       for (i = 0; i < entries->len && device == self->device->index; i++)
-        put_entry (pickle, &g_array_index (entries, GTorchMemoryEntry, i));
+        {
+          put_entry (pickle, &g_array_index (entries, GTorchMemoryEntry, i));
+          put_batch (pickle, i + 1);
+        }
       end (pickle, '[');
     }
   end (pickle, '[');

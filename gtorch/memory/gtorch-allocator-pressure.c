@@ -23,7 +23,7 @@ enum
 };
 
 static guint signals[N_SIGNALS];
-static __thread gboolean is_asking; /* prevents recursion when a handler allocates */
+static GPrivate asking; /* prevents recursion when a handler allocates */
 
 typedef struct
 {
@@ -59,11 +59,11 @@ question_unref (gpointer data)
 static gboolean
 ask_here (GTorchAllocator *self, guint signal, guint64 n_bytes)
 {
-  gboolean result = FALSE, former = is_asking;
+  gboolean result = FALSE, former = g_private_get (&asking) != NULL;
 
   if (former)
     return FALSE;
-  is_asking = TRUE;
+  g_private_set (&asking, GINT_TO_POINTER (TRUE));
   if (signal == OUT_OF_MEMORY)
     g_signal_emit (self, signals[signal], 0, n_bytes, &result);
   else
@@ -71,7 +71,7 @@ ask_here (GTorchAllocator *self, guint signal, guint64 n_bytes)
       g_signal_emit (self, signals[signal], 0, n_bytes);
       result = TRUE;
     }
-  is_asking = former;
+  g_private_set (&asking, GINT_TO_POINTER (former));
   return result;
 }
 
@@ -135,7 +135,8 @@ ask_there (GTorchAllocator *self, guint signal, guint64 n_bytes)
 static gboolean
 ask (GTorchAllocator *self, guint signal, guint64 n_bytes)
 {
-  if (is_asking || !g_signal_has_handler_pending (self, signals[signal], 0, FALSE))
+  if (g_private_get (&asking) != NULL
+      || !g_signal_has_handler_pending (self, signals[signal], 0, FALSE))
     return FALSE;
   if (self->device->owner == g_thread_self ())
     return ask_here (self, signal, n_bytes);

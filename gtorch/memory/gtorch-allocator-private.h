@@ -215,7 +215,7 @@ typedef struct
   guint8 state, pool;
   gboolean begins_segment, is_expandable;
   GTorchAddresses head, tail; /* the pages in which it begins and ends, if is_expandable */
-  GTorchMemorySite *site; /* owned reference or NULL */
+  GTorchMemorySite *site;     /* owned reference or NULL */
 } GTorchBlockInfo;
 
 /* The name of the operation that is allocating in this thread, or NULL. */

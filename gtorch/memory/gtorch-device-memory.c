@@ -29,9 +29,9 @@ static G_GNUC_NO_INLINE GTorchStorage *
 alloc_observed (GTorchDevice *device, gsize n_bytes, GError **error)
 {
   GTorchPool *pool = gtorch_thread.pools[device->slot];
-  GTorchStorage *storage =
-      pool != NULL ? gtorch_pool_alloc (pool, n_bytes, 0, error)
-                   : GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
+  GTorchStorage *storage = pool != NULL
+                               ? gtorch_pool_alloc (pool, n_bytes, 0, error)
+                               : GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
 
   if (storage != NULL)
     gtorch_observe_storage_new (storage);

@@ -18,7 +18,6 @@
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-device-info.h"
 
-#define VARIABLE    "GTORCH_MEMORY_REPORT"
 #define MAX_ENTRIES 200000 /* of a history that the environment asks for */
 #define MAX_PLACES  100
 #define MAX_BLOCKS  500
@@ -404,14 +403,14 @@ save_at_exit (void)
     return;
   file = g_file_new_for_path (exit_path);
   if (!gtorch_memory_report_save (file, NULL, &error))
-    g_warning (VARIABLE ": %s", error->message);
+    g_warning ("GTORCH_MEMORY_REPORT: %s", error->message);
 }
 
 /* Called with the lock held. */
 static void
 read_environment (void)
 {
-  const gchar *path = gtorch_getenv (VARIABLE);
+  const gchar *path = gtorch_getenv ("GTORCH_MEMORY_REPORT");
   g_auto (GStrv) parts = NULL;
   gchar number[16];
 
@@ -450,5 +449,5 @@ gtorch_allocator_set_list_blocks (GTorchAllocator *self,
   g_mutex_unlock (&lock);
   if (is_recorded
       && !gtorch_allocator_record_history (self, GTORCH_HISTORY_ALLOC, MAX_ENTRIES, &error))
-    g_warning (VARIABLE ": %s", error->message);
+    g_warning ("GTORCH_MEMORY_REPORT: %s", error->message);
 }

@@ -14,13 +14,13 @@
 
 #define RANK 1000 /* the ranges are within what other observers do */
 
-static gint shapes;          /* atomically: whether names have them */
-static __thread guint depth; /* ranges that the thread has begun here */
+static gint shapes;    /* atomically: whether names have them */
+static GPrivate depth; /* guint: ranges that the thread has begun here */
 
 static void
 push (const gchar *name)
 {
-  depth++;
+  g_private_set (&depth, GUINT_TO_POINTER (GPOINTER_TO_UINT (g_private_get (&depth)) + 1));
   gtorch_nvtx_range_push (name);
 }
 
@@ -28,9 +28,11 @@ push (const gchar *name)
 static void
 pop (void)
 {
-  if (depth == 0)
+  const guint n = GPOINTER_TO_UINT (g_private_get (&depth));
+
+  if (n == 0)
     return;
-  depth--;
+  g_private_set (&depth, GUINT_TO_POINTER (n - 1));
   gtorch_nvtx_range_pop ();
 }
 
@@ -155,12 +157,12 @@ static gint is_on; /* atomically */
  * Systems, as [func@nvtx_range_push] makes them.
  *
  * The range has the name of the operation, with a `_` behind it if it is in place, and covers the time in
- * which the host launches it; the tool shows the kernels that belong to it. With @record_shapes the name goes
- * on as in PyTorch, `, sizes = [[2, 3], [3], []]`, with an empty shape for each argument that is no tensor; of
- * a list of tensors it has a list. Operations that consist of others have a range around theirs, those that
- * only make a view have none. In a backward pass there is a range for each operation whose gradient is
- * computed, `backward of mul, stashed seq = 12`, with the number of its node, and each [struct@ProfileRange] is a range. Without a tool
- * this does nothing.
+ * which the host launches it; the tool shows the kernels that belong to it. With @record_shapes the name
+ * goes on as in PyTorch, `, sizes = [[2, 3], [3], []]`, with an empty shape for each argument that is no
+ * tensor; of a list of tensors it has a list. Operations that consist of others have a range around
+ * theirs, those that only make a view have none. In a backward pass there is a range for each operation
+ * whose gradient is computed, `backward of mul, stashed seq = 12`, with the number of its node, and each
+ * [struct@ProfileRange] is a range. Without a tool this does nothing.
  *
  * ```c
  * gtorch_set_emit_nvtx (TRUE, FALSE);

@@ -306,8 +306,8 @@ push (Buffer *self, GTorchRecordKind kind, gconstpointer what)
   return frame;
 }
 
-/* Takes the youngest event of this kind off the stack, with what has not ended inside of it; FALSE if there is
- * none. */
+/* Takes the youngest event of this kind off the stack, with what has not ended inside of it; FALSE if there
+ * is none. */
 static inline gboolean
 pop (Buffer *self, GTorchRecordKind kind, gconstpointer what, Frame *popped)
 {

@@ -363,10 +363,11 @@ write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
  *
  * Writes what was recorded last as a trace that Perfetto (https://ui.perfetto.dev) and chrome://tracing show.
  *
- * Arrows lead from operations to their nodes in the backward pass, and from the driver's calls to the kernels and
- * copies that they have launched.
+ * Arrows lead from operations to their nodes in the backward pass, and from the driver's calls to the
+ * kernels and copies that they have launched.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, or with an error of the file
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, or with an error
+ *   of the file
  *
  * Since: 0.1
  */
@@ -379,6 +380,8 @@ gtorch_profiler_export_chrome_trace (GTorchProfiler *self, GFile *file, GCancell
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   chrome.trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
   if (chrome.trace == NULL)
     return FALSE;

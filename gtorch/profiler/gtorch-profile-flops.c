@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How many floating-point operations an operation takes. A multiplication and an addition are two; of attention
- * masks save nothing. */
+/* How many floating-point operations an operation takes. A multiplication and an addition are two; of
+ * attention masks save nothing. */
 
 #include "config.h"
 

@@ -19,8 +19,8 @@
  *
  * A list of [class@ProfileRow], of which a program can make a view or a table.
  *
- * [method@Profiler.events] gives one of single events and [method@Profiler.key_averages] one of sums. It never
- * changes. Rows are made when they are asked for.
+ * [method@Profiler.events] gives one of single events and [method@Profiler.key_averages] one of sums. It
+ * never changes. Rows are made when they are asked for.
  *
  * Since: 0.1
  */
@@ -143,7 +143,8 @@ gtorch_profile_write_shapes (GString *text, const GTorchRecord *record)
   g_string_append_c (text, ']');
 }
 
-/* Whether the record has a row: what happens on devices, all events of the host, and memory outside of them. */
+/* Whether the record has a row: what happens on devices, all events of the host, and memory outside of
+ * them. */
 static gboolean
 has_row (const GTorchRecord *record)
 {
@@ -197,7 +198,8 @@ add_up (const GTorchRecord *records, guint n, GTorchProfileData *data)
             own->device_memory = own->self_device_memory = bytes;
         }
     }
-  /* What belongs to a device, and memory, is no event of the host inside of another one: it is the other's. */
+  /* What belongs to a device, and memory, is no event of the host inside of another one: it is the other's.
+   * */
   for (i = n; i-- > 0;)
     {
       GTorchProfileData *own = &data[i];
@@ -387,8 +389,8 @@ gtorch_profile_list_get_self_cpu_time_total (GTorchProfileList *self)
  * @self: a list
  * @sort_by: (nullable): the column by which rows are sorted, the largest first: “cpu_time”, “cuda_time”,
  *   “cpu_time_total”, “cuda_time_total”, “self_cpu_time_total”, “self_cuda_time_total”, “cpu_memory_usage”,
- *   “cuda_memory_usage”, “self_cpu_memory_usage”, “self_cuda_memory_usage”, “count”, “flops” or “key”, each with
- *   “device” for “cuda”, too; %NULL for the list's own order
+ *   “cuda_memory_usage”, “self_cpu_memory_usage”, “self_cuda_memory_usage”, “count”, “flops” or “key”, each
+ *   with “device” for “cuda”, too; %NULL for the list's own order
  * @row_limit: the most rows; -1: all
  * @max_src_column_width: the widest column of frames; -1: any
  * @max_name_column_width: the widest column of names; -1: any
@@ -402,8 +404,8 @@ gtorch_profile_list_get_self_cpu_time_total (GTorchProfileList *self)
  *
  * Columns of devices, memory, shapes, frames and floating-point operations are there if they were recorded.
  *
- * Returns: (transfer full): the text; empty for an empty list; %NULL with %GTORCH_ERROR_INVALID if @sort_by or
- *   @time_unit is something else, or a width is too small
+ * Returns: (transfer full): the text; empty for an empty list; %NULL with %GTORCH_ERROR_INVALID if @sort_by
+ *   or @time_unit is something else, or a width is too small
  *
  * Since: 0.1
  */

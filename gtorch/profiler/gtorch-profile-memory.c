@@ -43,8 +43,8 @@ typedef struct
   gboolean is_raw;
 } Timeline;
 
-/* What memory is used for, as far as the place tells where it was taken: a backward pass, an operation that was
- * recorded for one, another operation, or none. */
+/* What memory is used for, as far as the place tells where it was taken: a backward pass, an operation that
+ * was recorded for one, another operation, or none. */
 static guint
 category_of (const GTorchRecord *records, const GTorchRecord *record)
 {
@@ -148,16 +148,17 @@ write_timeline (GTorchProfileFile *file, gpointer data, GError **error)
  *
  * Writes how much memory there was at which time, in PyTorch's form.
  *
- * The end of the name tells what the file has: with “.json” two lists, of the times in microseconds, and of lists of
- * bytes, of which the first is 0 and the others are one for each category; with “.raw.json” one list of events of
- * four numbers, which are the time in nanoseconds, 2 for memory that was taken or 4 for memory that was given back,
- * the bytes, negative for the latter, and the category. With “.gz” behind it, it is compressed. Categories tell where
- * memory was taken: 1 in an optimizer's step, 3 in other operations, 4 in operations that were recorded for a backward
- * pass, 5 as the gradient of a leaf, 6 elsewhere in a backward pass, and 7 outside of operations or before the
- * profile.
+ * The end of the name tells what the file has: with “.json” two lists, of the times in microseconds, and of
+ * lists of bytes, of which the first is 0 and the others are one for each category; with “.raw.json” one
+ * list of events of four numbers, which are the time in nanoseconds, 2 for memory that was taken or 4 for
+ * memory that was given back, the bytes, negative for the latter, and the category. With “.gz” behind it,
+ * it is compressed. Categories tell where memory was taken: 1 in an optimizer's step, 3 in other
+ * operations, 4 in operations that were recorded for a backward pass, 5 as the gradient of a leaf, 6
+ * elsewhere in a backward pass, and 7 outside of operations or before the profile.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, if
- *   [property@Profiler:profile-memory] was not set or if the name ends otherwise, or with an error of the file
+ *   [property@Profiler:profile-memory] was not set or if the name ends otherwise, or with an error of the
+ *   file
  *
  * Since: 0.1
  */
@@ -177,6 +178,8 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   timeline.trace = gtorch_profiler_need_trace (self, who, error);
   if (timeline.trace == NULL)
     return FALSE;
@@ -264,7 +267,8 @@ write_stacks (GTorchProfileFile *file, gpointer data, GError **error)
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Writes the frames of each event and its time in microseconds, a line each, as programs for flame graphs read them.
+ * Writes the frames of each event and its time in microseconds, a line each, as programs for flame graphs
+ * read them.
  *
  * Events without frames, or that took less than a microsecond, are left out.
  *
@@ -287,6 +291,8 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (metric != NULL, FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   trace = gtorch_profiler_need_trace (self, who, error);
   if (trace == NULL)
     return FALSE;

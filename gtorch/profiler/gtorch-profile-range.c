@@ -25,9 +25,9 @@
  * }
  * ```
  *
- * Languages with a garbage collector call [method@ProfileRange.end], or [func@record_function]. A range belongs to
- * the thread that has begun it; one that another thread ends is not in the profile, and neither is one that a
- * profiler sees only a part of. While no profiler records, a range costs some nanoseconds.
+ * Languages with a garbage collector call [method@ProfileRange.end], or [func@record_function]. A range
+ * belongs to the thread that has begun it; one that another thread ends is not in the profile, and neither
+ * is one that a profiler sees only a part of. While no profiler records, a range costs some nanoseconds.
  *
  * Since: 0.1
  */

@@ -14,9 +14,10 @@
  *
  * One event of a profile, or what the events of one name add up to.
  *
- * Times are microseconds, those of devices what their kernels and copies took. “Total” includes what happened
- * inside of the event, “self” does not. Memory is the number of bytes that storages got, less those that they
- * gave back. Rows of kernels and copies have [property@ProfileRow:device-type] `CUDA` and no times of the CPU.
+ * Times are microseconds, those of devices what their kernels and copies took. “Total” includes what
+ * happened inside of the event, “self” does not. Memory is the number of bytes that storages got, less
+ * those that they gave back. Rows of kernels and copies have [property@ProfileRow:device-type] `CUDA` and
+ * no times of the CPU.
  *
  * Since: 0.1
  */
@@ -153,7 +154,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchProfileRow:stack:
    *
-   * The frames of the program, the innermost first, one a line; empty if they were not recorded or not asked for.
+   * The frames of the program, the innermost first, one a line; empty if they were not recorded or not
+   * asked for.
    *
    * Since: 0.1
    */
@@ -238,7 +240,7 @@ gtorch_profile_row_new (GTorchTrace *trace, const GTorchProfileData *data, gpoin
 {
   GTorchProfileRow *self = g_object_new (GTORCH_TYPE_PROFILE_ROW, NULL);
 
-  self->trace = gtorch_trace_ref (trace);
+  self->trace = trace != NULL ? gtorch_trace_ref (trace) : NULL;
   self->owner = g_object_ref (owner);
   self->data = *data;
   return self;
@@ -266,7 +268,7 @@ record_of (GTorchProfileRow *self)
 const gchar *
 gtorch_profile_row_get_key (GTorchProfileRow *self)
 {
-  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), "");
+  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), NULL);
   return self->data.key;
 }
 
@@ -487,7 +489,7 @@ gtorch_profile_row_get_flops (GTorchProfileRow *self)
 const gchar *
 gtorch_profile_row_get_input_shapes (GTorchProfileRow *self)
 {
-  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), "");
+  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), NULL);
   return self->data.shapes;
 }
 
@@ -504,7 +506,7 @@ gtorch_profile_row_get_input_shapes (GTorchProfileRow *self)
 const gchar *
 gtorch_profile_row_get_stack (GTorchProfileRow *self)
 {
-  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), "");
+  g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), NULL);
   return self->data.stack;
 }
 

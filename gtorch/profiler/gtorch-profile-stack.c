@@ -53,8 +53,8 @@ gtorch_profile_ask_for_stack (void)
  * Lets a function tell where the program calls an operation, while a profiler records with
  * [property@Profiler:with-stack].
  *
- * It is called in the thread that calls the operation, and must not call operations. Bindings set it; without it,
- * or where it gives nothing, profiles name functions of C. There is one for the whole program.
+ * It is called in the thread that calls the operation, and must not call operations. Bindings set it;
+ * without it, or where it gives nothing, profiles name functions of C. There is one for the whole program.
  *
  * Since: 0.1
  */

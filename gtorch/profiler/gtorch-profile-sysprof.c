@@ -198,11 +198,12 @@ gtorch_profiler_export_sysprof (GTorchProfiler *self, GFile *file, GCancellable 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  trace = gtorch_profiler_need_trace (self, "profiler_export_sysprof", error);
-  if (trace != NULL)
-    gtorch_trace_ref (trace);
-  if (trace == NULL || g_cancellable_set_error_if_cancelled (cancellable, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
+  trace = gtorch_profiler_need_trace (self, "profiler_export_sysprof", error);
+  if (trace == NULL)
+    return FALSE;
+  gtorch_trace_ref (trace);
 #ifdef HAVE_SYSPROF
   {
     g_autoptr (GBytes) bytes = make_capture (trace, error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Rows of a profile as a table. Columns, their order and their widths are PyTorch's, so that tables can be put
- * beside each other. */
+/* Rows of a profile as a table. Columns, their order and their widths are PyTorch's, so that tables can be
+ * put beside each other. */
 
 #include "config.h"
 
@@ -96,9 +96,9 @@ sort_rows (GPtrArray *rows, const gchar *by, GError **error)
       for (i = 0; i < G_N_ELEMENTS (columns_to_sort_by); i++)
         g_string_append_printf (known, "%s%s", i > 0 ? ", " : "", columns_to_sort_by[i].name);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("profile_list_table: sort_by is “%s”, it must be one of %s, where “device” "
+                   _ ("profile_list_table: sort_by is “%s”, it must be one of %s, where device "
                       "may be "
-                      "“cuda”"),
+                      "cuda"),
                    gtorch_name_str (by), known->str);
       return FALSE;
     }
@@ -473,7 +473,7 @@ check_style (const GTorchProfileTableStyle *style, GError **error)
       || g_str_equal (style->time_unit, "ms") || g_str_equal (style->time_unit, "us"))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("profile_list_table: time_unit is “%s”, it must be “s”, “ms” or “us”"),
+               _ ("profile_list_table: time_unit is “%s”, it must be s, ms or us"),
                gtorch_name_str (style->time_unit));
   return FALSE;
 }

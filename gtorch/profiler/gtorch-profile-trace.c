@@ -7,10 +7,10 @@
 
 #include "profiler/gtorch-profile-buffer-private.h"
 
-#include <dlfcn.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/gtorch-check-private.h"
 #include "device/gtorch-backend-private.h"
 #include "device/gtorch-device-private.h"
 #include "memory/gtorch-allocator.h"
@@ -168,7 +168,8 @@ keep_text (GTorchTraceBuilder *self, const gchar *text)
   return g_string_chunk_insert_const (self->trace->texts, valid);
 }
 
-/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own name. */
+/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own
+ * name. */
 static const gchar *
 name_node (GTorchTraceBuilder *self, const gchar *name)
 {
@@ -226,36 +227,20 @@ read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *recor
   record->op.n_inputs = raw->n_inputs;
 }
 
-/* The frames outside of the library, "function (file+0x12)" a line. */
+/* The first frames outside of the library, "function (file+0x12)", one a line. */
 static const gchar *
 name_frames (GTorchTraceBuilder *self, const gpointer *frames, guint n)
 {
-  g_autoptr (GString) text = g_string_new (NULL);
-  Dl_info own = { NULL };
-  guint i, first = 0;
+  g_autofree gchar *names = NULL;
+  g_auto (GStrv) parts = NULL;
+  g_autofree gchar *lines = NULL;
+  GTorchSite site = { { NULL } };
 
-  dladdr ((void *) gtorch_trace_ref, &own);
-  for (i = 0; i < n; i++)
-    {
-      Dl_info info;
-
-      if (dladdr (frames[i], &info) != 0 && info.dli_fbase == own.dli_fbase
-          && (info.dli_sname == NULL || g_str_has_prefix (info.dli_sname, "gtorch_")))
-        first = i + 1;
-    }
-  for (i = first; i < n; i++)
-    {
-      g_autofree gchar *file = NULL;
-      Dl_info info;
-
-      if (dladdr (frames[i], &info) == 0)
-        continue;
-      file = g_path_get_basename (info.dli_fname);
-      g_string_append_printf (text, "%s%s+0x%zx: %s", text->len > 0 ? "\n" : "", file,
-                              (gsize) ((char *) frames[i] - (char *) info.dli_fbase),
-                              info.dli_sname != NULL ? info.dli_sname : "?");
-    }
-  return text->len > 0 ? keep_text (self, text->str) : NULL;
+  memcpy (site.frames, frames, MIN (n, GTORCH_SITE_FRAMES) * sizeof site.frames[0]);
+  names = gtorch_site_to_string (&site);
+  parts = g_strsplit (names, ", ", -1);
+  lines = g_strjoinv ("\n", parts);
+  return keep_text (self, lines);
 }
 
 /* Places the span between the times of its events, from the first event of the device on. */
@@ -438,8 +423,8 @@ compare_forwards (gconstpointer a, gconstpointer b)
   return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Finds the operation of each node: the last one before it that was recorded with its number, since each thread
- * counts for itself. */
+/* Finds the operation of each node: the last one before it that was recorded with its number, since each
+ * thread counts for itself. */
 static void
 link_backward (GTorchTrace *trace)
 {

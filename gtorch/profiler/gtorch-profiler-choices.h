@@ -45,8 +45,8 @@ typedef enum
  * GTorchProfilerGpuSource:
  * @GTORCH_PROFILER_GPU_NONE: they are not recorded
  * @GTORCH_PROFILER_GPU_ACTIVITIES: the driver's library of traces (CUPTI) reports each kernel and copy
- * @GTORCH_PROFILER_GPU_EVENTS: timing events around each operation, because that library is missing: there are
- *   no kernels and copies in the profile, and operations take the host longer
+ * @GTORCH_PROFILER_GPU_EVENTS: timing events around each operation, because that library is missing: there
+ *   are no kernels and copies in the profile, and operations take the host longer
  *
  * Where the GPU's times of a profile come from.
  *

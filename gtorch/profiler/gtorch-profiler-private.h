@@ -144,8 +144,8 @@ GTorchTrace *gtorch_profiler_get_trace (GTorchProfiler *self);
 
 /* --- sinks --- */
 
-/* Who wants to have each finished trace, and to be told of ranges of the program as they come, with or without
- * a profiler. All functions are optional. */
+/* Who wants to have each finished trace, and to be told of ranges of the program as they come, with or
+ * without a profiler. All functions are optional. */
 typedef struct
 {
   void (*trace) (GTorchProfiler *profiler,
@@ -197,7 +197,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchProfileScope, gtorch_profile_scope_end)
 
 /* The operations that an operation's call takes (gtorch-profile-flops.c); 0 if there is no formula. */
 guint64 gtorch_profile_flops (const GTorchOpCall *call);
-/* Calls the function that the program has set, see gtorch_profiler_set_stack_func (); NULL if there is none. */
+/* Calls the function that the program has set, see gtorch_profiler_set_stack_func (); NULL if there is
+ * none. */
 gchar *gtorch_profile_ask_for_stack (void);
 gint64 gtorch_profile_now (void);
 
@@ -228,8 +229,8 @@ typedef struct
 {
   /* Opens the library if need be and begins; FALSE with an error if it is missing or refuses. */
   gboolean (*begin) (GError **error);
-  /* Ends, and delivers everything, in any order, if func is not NULL. The work that is traced is done. Returns
-   * how many records were lost. */
+  /* Ends, and delivers everything, in any order, if func is not NULL. The work that is traced is done.
+   * Returns how many records were lost. */
   guint64 (*end) (GTorchGpuActivityFunc func, gpointer data);
   /* Calls of the driver in this thread from now on are on behalf of the record. They nest. */
   void (*push) (guint64 id);

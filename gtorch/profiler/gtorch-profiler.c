@@ -34,8 +34,8 @@
  * averages = gtorch_profiler_key_averages (profiler, FALSE, 0, &error);
  * ```
  *
- * With [property@Profiler:active] above 0, or a function of [method@Profiler.set_schedule_func], only some of the
- * steps are recorded that the program tells of by [method@Profiler.step], and
+ * With [property@Profiler:active] above 0, or a function of [method@Profiler.set_schedule_func], only some
+ * of the steps are recorded that the program tells of by [method@Profiler.step], and
  * [signal@Profiler::trace-ready] is emitted after each part. Otherwise everything is, from start to stop.
  *
  * One profiler at a time can record in a process. It sees all threads.
@@ -108,8 +108,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchProfiler:with-stack:
    *
-   * Whether it is recorded where the program calls operations: lines of Python, otherwise functions of C, which
-   * JavaScript shows, too. This takes microseconds for each operation.
+   * Whether it is recorded where the program calls operations: lines of Python, otherwise functions of C,
+   * which JavaScript shows, too. This takes microseconds for each operation.
    *
    * Since: 0.1
    */
@@ -118,8 +118,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchProfiler:with-flops:
    *
-   * Whether floating-point operations are counted, for products of matrices, convolutions, attention, sums and
-   * products of elements.
+   * Whether floating-point operations are counted, for products of matrices, convolutions, attention, sums
+   * and products of elements.
    *
    * Since: 0.1
    */
@@ -486,7 +486,8 @@ records (GTorchProfilerAction action)
   return action >= GTORCH_PROFILER_ACTION_RECORD;
 }
 
-/* Goes on to the action. The end of a profile that is to be saved comes first, so that its handlers find it. */
+/* Goes on to the action. The end of a profile that is to be saved comes first, so that its handlers find
+ * it. */
 static gboolean
 go_on (GTorchProfiler *self, GTorchProfilerAction former, GTorchProfilerAction action,
        GError **error)
@@ -570,10 +571,11 @@ gtorch_profiler_class_init (GTorchProfilerClass *klass)
    * GTorchProfiler::trace-ready:
    * @self: the profiler
    *
-   * A profile is finished: after the last step of each cycle, and when the profiler is stopped while it records.
+   * A profile is finished: after the last step of each cycle, and when the profiler is stopped while it
+   * records.
    *
-   * It is emitted in the thread that calls [method@Profiler.step] or [method@Profiler.stop]. The profile is the
-   * profiler's until the next one is finished.
+   * It is emitted in the thread that calls [method@Profiler.step] or [method@Profiler.stop]. The profile is
+   * the profiler's until the next one is finished.
    *
    * Since: 0.1
    */
@@ -844,8 +846,8 @@ gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **er
  *
  * Lists what was recorded last, by the time at which it began.
  *
- * Returns: (transfer full): a list of [class@ProfileRow] with one event each; %NULL with %GTORCH_ERROR_INVALID if
- *   no profile is finished
+ * Returns: (transfer full): a list of [class@ProfileRow] with one event each; %NULL with
+ *   %GTORCH_ERROR_INVALID if no profile is finished
  *
  * Since: 0.1
  */
@@ -904,8 +906,8 @@ gtorch_profiler_key_averages (GTorchProfiler *self, gboolean group_by_input_shap
  *
  * Adds a value to the files that [method@Profiler.export_chrome_trace] writes.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if @key is not UTF-8, with %GTORCH_ERROR_FORMAT if
- *   @value is not JSON
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if @key is not UTF-8, with
+ *   %GTORCH_ERROR_FORMAT if @value is not JSON
  *
  * Since: 0.1
  */

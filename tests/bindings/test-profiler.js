@@ -18,6 +18,10 @@ function profiled(func, properties = {}) {
     return profiler;
 }
 
+function refused(func, text) {
+    tap.throws(func, error => text.test(error.message));
+}
+
 function rows(list) {
     return Array.from({length: list.get_n_items()}, (_, i) => list.get_item(i));
 }
@@ -83,11 +87,11 @@ tap.add('functions_may_be_schedules', () => {
 });
 
 tap.add('mistakes_are_refused', () => {
-    tap.throws(() => new GTorch.Profiler().stop(), error => /was not started/.test(error.message));
-    tap.throws(() => new GTorch.Profiler().key_averages(), error => /there is no profile yet/.test(error.message));
-    tap.throws(() => GTorch.record_function(3, () => 1), error => /name must be a string/.test(error.message));
-    tap.throws(() => GTorch.record_function('x', 3), error => /function/.test(error.message));
-    tap.throws(() => GTorch.Profiler.set_stack_func(() => 'x'), error => /no function can be given/.test(error.message));
+    refused(() => new GTorch.Profiler().stop(), /was not started/);
+    refused(() => new GTorch.Profiler().key_averages(), /there is no profile yet/);
+    refused(() => GTorch.record_function(3, () => 1), /name must be a string/);
+    refused(() => GTorch.record_function('x', 3), /function/);
+    refused(() => GTorch.Profiler.set_stack_func(() => 'x'), /no function can be given/);
 });
 
 tap.add('nothing_is_left', () => GLib.rmdir(folder));

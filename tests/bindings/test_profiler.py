@@ -41,6 +41,23 @@ def row(rows, key):
     return found
 
 
+def check_nesting(events):
+    """The events of a thread are inside of each other or one after the other, as viewers need them."""
+    threads = {}
+    for event in events:
+        if event['ph'] == 'X':
+            span = event['ts'], -event['dur']
+            threads.setdefault((event['pid'], event['tid']), []).append(span)
+    assert threads
+    for spans in threads.values():
+        ends = []
+        for start, length in sorted(spans):
+            while ends and ends[-1] <= start + 1e-6:
+                ends.pop()
+            assert not ends or start - length <= ends[-1] + 1e-3, (start, length, ends)
+            ends.append(start - length)
+
+
 @tap.case
 def blocks_are_recorded():
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as prof:
@@ -114,6 +131,7 @@ def traces_are_written():
         linear = [event for event in events if event['name'] == 'linear']
         assert linear[0]['cat'] == 'cpu_op' and linear[0]['args']['Input Dims'][1] == [8, 4]
         assert f'{os.path.basename(__file__)}(' in linear[0]['args']['Call stack'], linear[0]
+        check_nesting(events)
         flows = [event['ph'] for event in events if event.get('cat') == 'fwdbwd']
         assert flows.count('s') == flows.count('f') >= 4
     tap.raises(GLib.Error, lambda: prof.add_metadata_json('sizes', '[4'))
@@ -131,7 +149,8 @@ def stacks_name_lines_of_python():
     with open(path('stacks.txt')) as file:
         lines = file.read().splitlines()
     assert lines and all(re.fullmatch(r'[^ ]+ \d+', line) for line in lines), lines
-    assert any('stacks_name_lines_of_python' in line and line.index('stacks_name') < line.index('train') for line in lines)
+    own = [line for line in lines if 'stacks_name_lines_of_python' in line]
+    assert own and all(line.index('stacks_name') < line.index('train') for line in own)
     tap.raises(ValueError, lambda: prof.export_stacks(path('stacks.txt'), 'time'), 'metric')
 
 
@@ -221,7 +240,8 @@ def one_profiler_records_at_a_time():
 @tap.case
 def what_is_missing_is_refused():
     for argument in ('with_modules', 'experimental_config', 'execution_trace_observer', 'acc_events'):
-        tap.raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), f'{argument}=True is not supported')
+        text = f'{argument}=True is not supported'
+        tap.raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), text)
     tap.raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
     tap.raises(TypeError, lambda: record_function(3), 'name')
     tap.raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The values of NVIDIA's headers of CUPTI. Version 13 has made the older forms of records, which it writes more
- * members behind, a part of another header. */
+/* The values of NVIDIA's headers of CUPTI. Version 13 has made the older forms of records, which it writes
+ * more members behind, a part of another header. */
 
 #include <cupti.h>
 #include <cupti_activity_deprecated.h>

@@ -99,6 +99,7 @@ unpickle (GBytes *bytes)
           for (mark = stack->len - 1; ((Value *) stack->pdata[mark])->kind != '('; mark--)
             ;
           value = stack->pdata[mark - 1];
+          g_assert_cmpuint (stack->len - mark - 1, <=, 2000); /* the viewer has them as arguments */
           g_assert_cmpint (value->kind, ==, code == 'u' ? '{' : '[');
           for (i = mark + 1; i < stack->len; i++)
             g_ptr_array_add (value->items, stack->pdata[i]);
@@ -431,6 +432,22 @@ out_of_memory_names_the_call_sites_of_the_largest (void)
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
 }
 
+/* The viewer adds items to lists in one call. */
+static void
+long_traces_are_in_batches (void)
+{
+  Value *all;
+  guint i;
+
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_ALLOC, 5000, NULL);
+  for (i = 0; i < 2500; i++)
+    gtorch_impl_unref (bytes (1024));
+  all = snapshot ();
+  g_assert_cmpuint (at (get (all, "device_traces"), 0)->items->len, ==, 5000);
+  value_free (all);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+}
+
 /* --- places in the words of a language --- */
 
 static gchar *
@@ -440,8 +457,8 @@ tell_place (gpointer number, G_GNUC_UNUSED GError **error)
                           GPOINTER_TO_INT (number));
 }
 
-/* Of random tensors at six places, some are freed. Whatever place the message names as enough must be, and the
- * others must not if it says so. */
+/* Of random tensors at six places, some are freed. Whatever place the message names as enough must be, and
+ * the others must not if it says so. */
 static void
 what_is_said_to_be_enough_is_enough (void)
 {
@@ -555,6 +572,7 @@ main (gint argc, gchar **argv)
   TEST (out_of_memory_names_the_call_sites_of_the_largest);
   TEST (what_is_said_to_be_enough_is_enough);
   TEST (frames_begin_with_the_language);
+  TEST (long_traces_are_in_batches);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   assert_no_misuse ();

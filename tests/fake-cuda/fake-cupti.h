@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* CUPTI without a GPU, for tests: libcupti.so.13 in the folder of GTORCH_CUDA_LIBRARY_PATH. It reports the calls
- * of the fake driver and what that executes. Programs that link it can let it fail: */
+/* CUPTI without a GPU, for tests: libcupti.so.13 in the folder of GTORCH_CUDA_LIBRARY_PATH. It reports the
+ * calls of the fake driver and what that executes. Programs that link it can let it fail: */
 
 #include <glib.h>
 

@@ -76,6 +76,19 @@ parent_of (GTorchProfiler *profiler, const GTorchRecord *record)
              : NULL;
 }
 
+/* The i-th record of this kind, of memory of the device. */
+static inline const GTorchRecord *
+find_memory (GTorchProfiler *profiler, GTorchRecordKind kind, GTorchDevice *device, guint i)
+{
+  const GTorchRecord *record;
+  guint j;
+
+  for (j = 0; (record = find_record (profiler, kind, NULL, j)) != NULL; j++)
+    if (record->device == device && i-- == 0)
+      return record;
+  return NULL;
+}
+
 /* The row of the name; NULL: there is none. */
 static inline GTorchProfileRow *
 find_row (GTorchProfileList *list, const gchar *key)

@@ -155,8 +155,8 @@ memory_belongs_to_the_operation_that_takes_it (void)
   y = gtorch_tensor_exp (x, NULL);
   gtorch_tensor_unref (g_steal_pointer (&y));
   stop (profiler);
-  given = find_record (profiler, GTORCH_RECORD_ALLOC, NULL, 1);
-  taken = find_record (profiler, GTORCH_RECORD_FREE, NULL, 0);
+  given = find_memory (profiler, GTORCH_RECORD_ALLOC, test_device (), 1);
+  taken = find_memory (profiler, GTORCH_RECORD_FREE, test_device (), 0);
   g_assert_nonnull (given);
   g_assert_nonnull (taken);
   g_assert_cmpuint (given->memory.n_bytes, ==, bytes);
@@ -222,8 +222,8 @@ averages_add_up (void)
   averages = gtorch_profiler_key_averages (profiler, FALSE, 0, NULL);
   row = find_row (averages, "exp");
   g_assert_cmpuint (gtorch_profile_row_get_count (row), ==, 5);
-  g_assert_cmpfloat (gtorch_profile_row_get_cpu_time (row), ==,
-                     gtorch_profile_row_get_cpu_time_total (row) / 5);
+  g_assert_cmpfloat_with_epsilon (gtorch_profile_row_get_cpu_time (row),
+                                  gtorch_profile_row_get_cpu_time_total (row) / 5, 1e-9);
   g_assert_cmpstr (gtorch_profile_row_get_input_shapes (row), ==, "");
   range = find_row (averages, "all");
   g_assert_true (gtorch_profile_row_get_is_user_annotation (range));
@@ -253,7 +253,8 @@ averages_add_up (void)
 
       self += gtorch_profile_row_get_self_cpu_time_total (one);
       g_assert_cmpfloat (gtorch_profile_row_get_end (one), >=, gtorch_profile_row_get_start (one));
-      g_assert_cmpuint (gtorch_profile_row_get_thread (one), >, 0);
+      if (gtorch_profile_row_get_device_type (one) == GTORCH_DEVICE_TYPE_CPU)
+        g_assert_cmpuint (gtorch_profile_row_get_thread (one), >, 0);
     }
   g_assert_null (g_list_model_get_item (G_LIST_MODEL (events), n));
   g_assert_cmpfloat_with_epsilon (self, gtorch_profile_list_get_self_cpu_time_total (averages),
@@ -316,7 +317,7 @@ tables_have_the_columns_of_what_was_recorded (void)
   g_clear_error (&error);
   none = gtorch_profile_list_table (averages, NULL, -1, -1, -1, -1, NULL, FALSE, "h", &error);
   g_assert_cmpstr (error->message, ==,
-                   "profile_list_table: time_unit is “h”, it must be “s”, “ms” or “us”");
+                   "profile_list_table: time_unit is “h”, it must be s, ms or us");
 }
 
 /* --- the schedule --- */

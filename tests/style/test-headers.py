@@ -24,6 +24,7 @@ WARNINGS = ('-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Wshadow', '-Wcas
 
 # Uses of macros whose argument is not an object.
 USES = {
+    'GTORCH_PROFILE_RANGE': ['{ GTORCH_PROFILE_RANGE ("a range"); }'],
     'GTORCH_SHAPE': [
         'take_list (GTORCH_SHAPE (2));',
         'take_list (GTORCH_SHAPE (number, 3, number + 1));',

@@ -3,9 +3,9 @@
 
 #pragma once
 
-/* The part of CUPTI's binary interface that GTorch uses, so that it builds without NVIDIA's toolkit. Names and
- * values are those of its reference; of records the beginning is declared, which versions 12 and 13 have in
- * common. tests/cuda/cupti-values.h lists them, and a test compares both headers where a toolkit is
+/* The part of CUPTI's binary interface that GTorch uses, so that it builds without NVIDIA's toolkit. Names
+ * and values are those of its reference; of records the beginning is declared, which versions 12 and 13
+ * have in common. tests/cuda/cupti-values.h lists them, and a test compares both headers where a toolkit is
  * installed. */
 
 #include <stddef.h>

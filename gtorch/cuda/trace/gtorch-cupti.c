@@ -3,12 +3,12 @@
 
 /* Kernels, copies and calls of the driver, as NVIDIA's library of traces (CUPTI) reports them.
  *
- * The library hands out buffers of records when they are full or when it is asked to, in a thread of its own or
- * in any call. They are kept, and read when the recording ends. What an operation launches has the number of
- * the operation as its external correlation, which is a stack of each thread; the record that tells so comes
- * beside the record of the call, and both, and what the call has launched, have one correlation. Calls of the
- * runtime, which NVIDIA's other libraries make, contain calls of the driver with the same correlation: of those
- * the outer one is reported. */
+ * The library hands out buffers of records when they are full or when it is asked to, in a thread of its
+ * own or in any call. They are kept, and read when the recording ends. What an operation launches has the
+ * number of the operation as its external correlation, which is a stack of each thread; the record that
+ * tells so comes beside the record of the call, and both, and what the call has launched, have one
+ * correlation. Calls of the runtime, which NVIDIA's other libraries make, contain calls of the driver with
+ * the same correlation: of those the outer one is reported. */
 
 #include "config.h"
 

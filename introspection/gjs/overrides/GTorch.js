@@ -519,7 +519,8 @@ function overridePlaces() {
         const args = [{name: 'any_thread', required: true}, {name: 'func', required: true}];
         const {any_thread: anyThread} = convert.bind('set_place_func', args, given);
         convert.flag('set_place_func', 'any_thread', anyThread);
-        throw new TypeError('set_place_func: no function can be given, because JavaScript has one of its own');
+        throw new TypeError('set_place_func: no function can be given, because JavaScript has one of ' +
+            'its own');
     };
 }
 
@@ -561,7 +562,8 @@ function overrideRanges() {
         },
         emit_nvtx(func, ...given) {
             convert.plainFunction('emit_nvtx', func);
-            const {record_shapes: shapes = false} = convert.bind('emit_nvtx', [{name: 'record_shapes'}], given);
+            const args = [{name: 'record_shapes'}];
+            const {record_shapes: shapes = false} = convert.bind('emit_nvtx', args, given);
             GTorch.set_emit_nvtx(true, shapes);
             try {
                 return convert.finished('emit_nvtx', func());
