@@ -18,12 +18,14 @@
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-ops.h"
 #include "io/gtorch-read-private.h"
+#include "ops/gtorch-host-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "vision/gtorch-image-private.h"
 
 /* A file is not larger than this, and an image has by default not more pixels: half a gigabyte in RGB. */
 #define MAX_BYTES  ((gsize) 1 << 30)
 #define MAX_PIXELS 178956970
+#define ENCODE     "image_encode"
 
 GType
 gtorch_image_mode_get_type (void)
@@ -412,7 +414,8 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
     {
       GError *local = NULL;
 
-      if ((contiguous = gtorch_op_contiguous (host, error)) == NULL)
+      if ((contiguous = gtorch_op_contiguous (host, error)) == NULL
+          || !gtorch_impl_wait (ENCODE, contiguous, error))
         return NULL;
       pixels =
           strcmp (format, "png") == 0
@@ -428,7 +431,8 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
   shape[0] = shape[0] == 1 ? 3 : shape[0];
   if ((colored = gtorch_op_expand (host, shape, 3, error)) == NULL
       || (rows = gtorch_op_permute (colored, order, 3, error)) == NULL
-      || (contiguous = gtorch_op_contiguous (rows, error)) == NULL)
+      || (contiguous = gtorch_op_contiguous (rows, error)) == NULL
+      || !gtorch_impl_wait (ENCODE, contiguous, error))
     return NULL;
   pixels =
       g_bytes_new_with_free_func (gtorch_impl_data (contiguous), shape[0] * shape[1] * shape[2],
@@ -466,4 +470,93 @@ gtorch_image_save_file (GTorchTensor *image, GFile *file, const gchar *format, g
     return FALSE;
   bytes = gtorch_image_encode (image, format, quality, error);
   return bytes != NULL && gtorch_file_save_bytes (file, bytes, cancellable, error);
+}
+
+/* --- writing in another thread --- */
+
+typedef struct
+{
+  GTorchTensor *image;
+  GFile *file;
+  gchar *format;
+  gint quality;
+} Save;
+
+static void
+save_free (gpointer data)
+{
+  Save *save = data;
+
+  g_object_unref (save->image);
+  g_object_unref (save->file);
+  g_free (save->format);
+  g_free (save);
+}
+
+static void
+save_in_thread (GTask *task, gpointer source_object, gpointer data, GCancellable *cancellable)
+{
+  const Save *save = data;
+  GError *error = NULL;
+
+  if (gtorch_image_save_file (save->image, save->file, save->format, save->quality, cancellable,
+                              &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_image_save_file_async:
+ * @image: an image, [1, 3 or 4, height, width] of uint8
+ * @file: where to
+ * @format: `png` or `jpeg`
+ * @quality: the quality of JPEG, 1 to 100
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @callback: (scope async) (closure user_data): called when it is done
+ * @user_data: data for @callback
+ *
+ * Does the same as [func@image_save_file] in another thread. The elements must not be changed until it is
+ * done.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_image_save_file_async (GTorchTensor *image, GFile *file, const gchar *format, gint quality,
+                              int io_priority, GCancellable *cancellable,
+                              GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  Save *save;
+
+  g_return_if_fail (GTORCH_IS_TENSOR (image));
+  g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (format != NULL);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  save = g_new (Save, 1);
+  *save = (Save){ g_object_ref (image), g_object_ref (file), g_strdup (format), quality };
+  task = gtorch_task_new (NULL, gtorch_image_save_file_async, cancellable, callback, user_data);
+  g_task_set_priority (task, io_priority);
+  g_task_set_task_data (task, save, save_free);
+  g_task_run_in_thread (task, save_in_thread);
+}
+
+/**
+ * gtorch_image_save_file_finish:
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Gets the result of [func@image_save_file_async].
+ *
+ * Returns: %TRUE, or %FALSE on error
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_image_save_file_finish (GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_task_take (result, NULL, gtorch_image_save_file_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -61,5 +61,11 @@ GBytes *gtorch_image_encode (GTorchTensor *image, const gchar *format, gint qual
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_image_save_file (GTorchTensor *image, GFile *file, const gchar *format,
                                  gint quality, GCancellable *cancellable, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_image_save_file_async (GTorchTensor *image, GFile *file, const gchar *format,
+                                   gint quality, int io_priority, GCancellable *cancellable,
+                                   GAsyncReadyCallback callback, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_image_save_file_finish (GAsyncResult *result, GError **error);
 
 G_END_DECLS

@@ -172,6 +172,7 @@ def work():
 
 LOADER, STORE = GTorch.DataLoader(dataset=Rows(), batch_size=2), store()
 TRAINER = trainer()
+PICTURE = GTorch.zeros(1, 2, 2, dtype=GTorch.uint8)
 TOKENS = GTorch.Tokenizer.train_bpe(['abc'], 256)
 # What PyGObject calls, by the name in C: each leaves no more than LITTLE bytes, among them the array of the types of a
 # function's arguments, which libgirepository 1.74 leaves.
@@ -182,6 +183,7 @@ LEAVE_LITTLE = {
     'data_loader_set_worker_init': lambda: LOADER.set_worker_init(print),
     'fetcher_set_collate': lambda: GTorch.Fetcher.new(Rows(), True).set_collate(print),
     'image_load_file_async': completes(library, 'image_load_file', picture, GTorch.ImageMode.RGB, False, 0, 0),
+    'image_save_file_async': completes(library, 'image_save_file', PICTURE, FILE, 'png', 75, 0),
     'sample_collate_with': lambda: SAMPLE.collate_with(
         [SAMPLE.new_tensor(GTorch.ones(2))], lambda _dtype, _shape: GTorch.empty(1, 2)),
     'sample_map_tensors': lambda: SAMPLE.new_tensor(GTorch.ones(2)).map_tensors(lambda x: x),

@@ -140,6 +140,7 @@ ARGUMENTS = {
     'Tokenizer.load_file_async': lambda: (file(tokenizer().to_bytes()), 0),
     'Tokenizer.train_bpe_async': lambda: (['abc abc'], 257, 1, None, False),
     'image_load_file_async': lambda: (file(picture()), GTorch.ImageMode.RGB, False, 0, 0),
+    'image_save_file_async': lambda: (GTorch.zeros(1, 2, 2, dtype=GTorch.uint8), file(), 'png', 75, 0),
     'npy_load_async': lambda: (stream(array()), 0, 0),
     'npy_load_file_async': lambda: (file(array()), False, 0, 0),
     'npy_save_async': lambda: (leaf().detach(), Gio.MemoryOutputStream.new_resizable(), 0),

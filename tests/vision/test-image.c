@@ -138,6 +138,90 @@ test_gray_jpeg_is_gray (void)
   g_assert_true (encode (back, "jpeg", &of_strides) && g_bytes_equal (bytes, of_strides));
 }
 
+/* The channels of an image that a stream has yet to compute are waited for. */
+static void
+test_images_of_streams_are_waited_for (void)
+{
+  static const gchar *const formats[] = { "png", "jpeg" };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, &error);
+  g_autoptr (GTorchTensor) slow =
+      gtorch_ones (GTORCH_SHAPE (700, 700), GTORCH_DTYPE_FLOAT32, NULL, &error);
+
+  for (guint i = 0; i < G_N_ELEMENTS (formats); i++)
+    for (gint64 channels = 1; channels <= 3; channels += 2)
+      {
+        g_autoptr (GTorchTensor) image =
+            gtorch_full (GTORCH_SHAPE (channels, 30, 40), 7, GTORCH_DTYPE_UINT8, NULL, &error);
+        g_autoptr (GTorchTensor) added = gtorch_tensor_add_int (image, 100, 1, &error);
+        g_autoptr (GBytes) expected = NULL;
+        g_autoptr (GBytes) bytes = NULL;
+
+        g_assert_no_error (error);
+        if (!encode (added, formats[i], &expected))
+          return;
+        {
+          g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
+          g_autoptr (GTorchTensor) product = gtorch_tensor_matmul (slow, slow, &error);
+          g_autoptr (GTorchTensor) late = gtorch_tensor_add_int (image, 100, 1, &error);
+
+          g_assert_no_error (error);
+          g_assert_true (encode (late, formats[i], &bytes));
+        }
+        g_assert_true (g_bytes_equal (bytes, expected));
+      }
+}
+
+static void
+on_saved (GObject *source, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+static void
+test_saved_in_another_thread (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) image = numbers (1, 10);
+  g_autofree gchar *folder = g_dir_make_tmp (NULL, &error);
+  g_autofree gchar *path = g_build_filename (folder, "a.png", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  const struct
+  {
+    const gchar *format;
+    gboolean is_cancelled;
+  } cases[] = { { "png", FALSE }, { "png", TRUE }, { "tiff", FALSE } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GAsyncResult) result = NULL;
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      gboolean is_saved;
+
+      if (cases[i].is_cancelled)
+        g_cancellable_cancel (cancellable);
+      gtorch_image_save_file_async (image, file, cases[i].format, 75, G_PRIORITY_DEFAULT,
+                                    cancellable, on_saved, &result);
+      g_assert_null (result);
+      while (result == NULL)
+        g_main_context_iteration (NULL, TRUE);
+      is_saved = gtorch_image_save_file_finish (result, &error);
+      g_assert_cmpint (is_saved, ==, i == 0);
+      if (i == 0)
+        g_assert_no_error (error);
+      else if (i == 1)
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      else
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+      g_clear_error (&error);
+      g_assert_false (gtorch_image_save_file_finish (result, &error)); /* it was taken */
+      g_clear_error (&error);
+    }
+  g_assert_true (g_file_test (path, G_FILE_TEST_IS_REGULAR));
+  g_assert_cmpint (g_remove (path), ==, 0);
+  g_assert_cmpint (g_rmdir (folder), ==, 0);
+}
+
 static void
 test_modes (void)
 {
@@ -362,6 +446,9 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/Image/png_comes_back", test_png_comes_back);
   g_test_add_func ("/GTorch/Image/gray_png_is_gray", test_gray_png_is_gray);
   g_test_add_func ("/GTorch/Image/gray_jpeg_is_gray", test_gray_jpeg_is_gray);
+  g_test_add_func ("/GTorch/Image/images_of_streams_are_waited_for",
+                   test_images_of_streams_are_waited_for);
+  g_test_add_func ("/GTorch/Image/saved_in_another_thread", test_saved_in_another_thread);
   g_test_add_func ("/GTorch/Image/modes", test_modes);
   g_test_add_func ("/GTorch/Image/orientation", test_orientation);
   g_test_add_func ("/GTorch/Image/refuses_files", test_refuses_files);
