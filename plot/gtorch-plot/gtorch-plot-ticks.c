@@ -266,5 +266,8 @@ gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n)
       g_array_set_size (ticks, 0); /* within a decade */
     }
   add_linear (ticks, axis, n);
+  for (guint i = ticks->len; i-- > 0;) /* for example 0, on a logarithmic axis */
+    if (!isfinite (gtorch_plot_axis_place (axis, g_array_index (ticks, GTorchPlotTick, i).value)))
+      g_array_remove_index (ticks, i);
   return ticks;
 }
