@@ -312,7 +312,7 @@ static gboolean
 find_layout (GTorchTensor *tensor, Layout *layout, GError **error)
 {
   const GTorchDType dtype = gtorch_tensor_get_dtype (tensor);
-  g_autofree gchar *text = gtorch_gtk_shape_text (tensor);
+  g_autofree gchar *text = gtorch_gtk_shape_text (tensor, ", ");
   gsize n_dims;
   const gint64 *shape = gtorch_tensor_get_shape (tensor, &n_dims);
   gint64 height = 0, width = 0;
@@ -347,7 +347,7 @@ find_layout (GTorchTensor *tensor, Layout *layout, GError **error)
   if (layout->n_channels == 0 || height < 1 || width < 1 || height > MAX_SIDE || width > MAX_SIDE)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("gtk_tensor_paintable_set_tensor: the shape %s is not [height, width], [1, 3 "
+                   _ ("gtk_tensor_paintable_set_tensor: the shape [%s] is not [height, width], [1, 3 "
                       "or 4, height, "
                       "width] or [height, width, 3 or 4], with sides from 1 to %d"),
                    text, MAX_SIDE);
