@@ -23,7 +23,8 @@ const OptionEntry[] ENTRIES = {
 // Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
 void load_digits (out GTorch.Tensor images, out GTorch.Tensor labels) throws Error {
     var gunzip = new ZlibDecompressor (ZlibCompressorFormat.GZIP);
-    var lines = new DataInputStream (new ConverterInputStream (File.new_for_path (DATA_FILE).read (), gunzip));
+    var file = File.new_for_path (DATA_FILE).read ();
+    var lines = new DataInputStream (new ConverterInputStream (file, gunzip));
     var pixels = new float[N * 64];
     var digits = new int64[N];
 
@@ -61,7 +62,8 @@ GTorch.Trainer make_trainer (GTorch.Tensor images, GTorch.Tensor labels) throws 
     });
     var data = new GTorch.TensorDataset ({ images, labels });
     var adam = new GTorch.Adam (model.get_parameters (true), 2e-3);
-    var trainer = new GTorch.Trainer (model, new GTorch.DataLoader (data, 64, true), new GTorch.CrossEntropyLoss (), adam);
+    var loader = new GTorch.DataLoader (data, 64, true);
+    var trainer = new GTorch.Trainer (model, loader, new GTorch.CrossEntropyLoss (), adam);
 
     trainer.set_property ("n-epochs", (int64) epochs);
     return trainer;

@@ -10,7 +10,8 @@
 /**
  * gtorch_gtk_init:
  *
- * Makes all types of this library known to [class@Gtk.Builder], so that files of user interfaces can name them.
+ * Makes all types of this library known to [class@Gtk.Builder], so that files of user interfaces can
+ * name them.
  *
  * A program that makes such an object by a call, or uses introspection, does not need this.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Ticks of axes: at multiples of 1, 2 or 5 times a power of ten, on logarithmic axes at powers of ten. Numbers
- * have as many digits as neighbours need to differ, and a power of ten beside them if they are very large or
- * very small. */
+/* Ticks of axes: at multiples of 1, 2 or 5 times a power of ten, on logarithmic axes at powers of ten.
+ * Numbers have as many digits as neighbours need to differ, and a power of ten beside them if they are
+ * very large or very small. */
 
 #include "config.h"
 
