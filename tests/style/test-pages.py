@@ -72,8 +72,8 @@ from gi.repository import Gio, GLib
 """
 # Libraries that are not always built, by what the build then has, and the packages of pages about them. What shows
 # windows gets a screen in memory.
-LIBRARIES = {"plotting": ("plot/GTorchPlot-1.typelib", ["gtorch-plot-1"]),
-             "desktop": ("gtk/GTorchGtk-1.typelib", ["gtorch-plot-1", "gtorch-gtk-1"])}
+LIBRARIES = {"plotting": ("plot/GTorchPlot-1.typelib", ["cairo", "gtorch-plot-1"]),
+             "desktop": ("gtk/GTorchGtk-1.typelib", ["gtk4", "gtorch-plot-1", "gtorch-gtk-1"])}
 SCREEN = {"desktop": "GSK_RENDERER=cairo GTK_A11Y=none xvfb-run -a"}
 NEEDS = {"c": "cc", "js": "gjs", "vala": "valac"}
 
