@@ -168,11 +168,14 @@ typedef struct
   Run run;
   guint n_points; /* since the last gap */
   guint n_piece;  /* since the last piece */
+  guint n_drawn;
+  Point last;
   gboolean is_whole;
 } Pen;
 
 #define PIECE     48
 #define MANY_DOTS 20000
+#define LONG      24.0
 
 static void
 pen_go (Pen *pen, const Point *point)
@@ -182,8 +185,15 @@ pen_go (Pen *pen, const Point *point)
   else
     cairo_line_to (pen->cr, point->x, point->y);
   pen->n_points++;
-  if (++pen->n_piece < PIECE || pen->is_whole)
+  pen->n_piece++;
+  pen->n_drawn++;
+  if (fabs (point->x - pen->last.x) + fabs (point->y - pen->last.y) > LONG)
+    pen->n_piece = PIECE;
+  pen->last = *point;
+  if (pen->n_piece < PIECE || pen->is_whole)
     return;
+  if (pen->n_drawn > MANY_DOTS) /* of so many nobody sees the steps */
+    cairo_set_antialias (pen->cr, CAIRO_ANTIALIAS_NONE);
   cairo_stroke (pen->cr);
   cairo_move_to (pen->cr, point->x, point->y);
   pen->n_piece = 0;
