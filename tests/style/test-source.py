@@ -49,6 +49,7 @@ PYTHON_OUTSIDE_STDLIB = {
     r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo"},
     # The binding itself, run by the Python that has gi.
     r"^introspection/python/": {"gi", "gtorch", "numpy"},
+    r"^tests/plot/": {"gi", "gtorch"},
     # It describes the package that has been built, by the same Python.
     r"^generator/stubs/": {"gi", "gtorch"},
 }
