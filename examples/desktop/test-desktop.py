@@ -27,10 +27,11 @@ def run(display, command, picture=None):
     process = subprocess.Popen(command, env=display.environment, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline().strip()
-        time.sleep(1)
+        end = time.monotonic() + 10
+        while (colors := display.n_colors()) < 100 and time.monotonic() < end:
+            time.sleep(0.05)
         if picture:
             display.save(picture)
-        colors = display.n_colors()
         process.wait(60)
     finally:
         process.kill()
@@ -55,7 +56,7 @@ def main():
             return 0
         for name, command in programs:
             picture = os.path.join(folder, f'desktop-{name}.png')
-            match, line, colors, status = run(display, [*command, '--start', '--epochs=4', '--close-after=3'], picture)
+            match, line, colors, status = run(display, [*command, '--start', '--epochs=4', '--close-after=5'], picture)
             print(f'# {name}: {line}')
             stopped, text, _colors, end = run(
                 display, [*command, '--start', '--epochs=100000', '--cancel-after=1.5', '--close-after=1.5']
