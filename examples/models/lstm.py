@@ -53,23 +53,21 @@ def cut(changes, starts):
 
 
 def draw(path, series, start, forecast):
-    """Draws three days and the two that follow in grey, and the forecast of these in blue."""
-    import cairo
+    """Draws three days and the two that follow, and the forecast of these."""
+    import gi
 
-    width, height, n = 640, 240, PAST + AHEAD
-    surface = cairo.ImageSurface(cairo.FORMAT_RGB24, width, height)
-    cr = cairo.Context(surface)
-    cr.set_source_rgb(1, 1, 1)
-    cr.paint()
+    gi.require_version('GTorchPlot', '1')
+    from gi.repository import Gio, GTorchPlot
+
+    n = PAST + AHEAD
     known = series[start + WEEK:start + WEEK + n]
     guessed = [value + change for value, change in zip(series[start + PAST:start + n], forecast)]
-    low, high = min(known + guessed), max(known + guessed)
-    for colour, first, line in ((0.6, 0.6, 0.6), 0, known), ((0.1, 0.3, 0.7), PAST, guessed):
-        cr.set_source_rgb(*colour)
-        for i, value in enumerate(line):
-            cr.line_to(10 + (first + i) * (width - 20) / n, height - 10 - (value - low) / (high - low) * (height - 20))
-        cr.stroke()
-    surface.write_to_png(path)
+    figure = GTorchPlot.Figure()
+    axes = figure.get_axes(0, 0)
+    axes.add_line(None, torch.tensor(known), 'measured').set_color('#8a9099')
+    axes.add_line(torch.arange(PAST, n), torch.tensor(guessed), 'forecast')
+    axes.set_x_label('hour')
+    figure.save(Gio.File.new_for_path(path), None)
 
 
 def main():

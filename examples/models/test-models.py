@@ -128,7 +128,7 @@ def test_vae(programs):
             picture.unlink(missing_ok=True)
             run(command, '--steps=1', '--output=vae.png')
             data = picture.read_bytes()
-            assert data[:4] == b'\x89PNG' and struct.unpack('>II', data[16:24]) == (742, 282), data[:24]
+            assert data[:4] == b'\x89PNG' and struct.unpack('>II', data[16:24]) == (2088, 808), data[:24]
 
 
 def write_small_minilm(folder):

@@ -10,9 +10,9 @@
 // that give digits, too. The picture has digits above what the decoder makes of their codes, and digits
 // that nobody wrote.
 
-import Cairo from 'cairo';
 import Gio from 'gi://Gio';
 import GTorch from 'gi://GTorch?version=1';
+import GTorchPlot from 'gi://GTorchPlot?version=1';
 import System from 'system';
 
 const CODE = 8;
@@ -83,21 +83,8 @@ function lossOf(images, noise) {
 
 // Draws rows of images, each [N, 64] from 0 to 1.
 function draw(path, rows) {
-    const [pixel, gap] = [5, 6];
-    const n = rows[0].shape[0];
-    const step = 8 * pixel + gap;
-    const surface = new Cairo.ImageSurface(Cairo.Format.RGB24, n * step + gap, rows.length * step + gap);
-    const cr = new Cairo.Context(surface);
-    cr.setSourceRGB(1, 1, 1);
-    cr.paint();
-    rows.forEach((row, i) => row.toArray().forEach((image, j) => image.forEach((value, k) => {
-        cr.setSourceRGB(1 - value, 1 - value, 1 - value);
-        const [left, top] = [gap + j * step, gap + i * step];
-        cr.rectangle(left + k % 8 * pixel, top + Math.floor(k / 8) * pixel, pixel, pixel);
-        cr.fill();
-    })));
-    cr.$dispose();
-    surface.writeToPNG(path);
+    const ink = GTorch.cat(rows).view([-1, 8, 8]).mul(-1).add(1);
+    GTorchPlot.images(ink, rows[0].shape[0], null).save(Gio.File.new_for_path(path), null);
 }
 
 const images = loadDigits(data).to(device);

@@ -49,22 +49,13 @@ def load_digits(path):
 
 def draw(path, rows):
     """Draws rows of images, each [N, 64] from 0 to 1."""
-    import cairo
+    import gi
 
-    pixel, gap = 5, 6
-    n = len(rows[0])
-    surface = cairo.ImageSurface(cairo.FORMAT_RGB24, n * (8 * pixel + gap) + gap, len(rows) * (8 * pixel + gap) + gap)
-    cr = cairo.Context(surface)
-    cr.set_source_rgb(1, 1, 1)
-    cr.paint()
-    for i, row in enumerate(rows):
-        for j, image in enumerate(row.tolist()):
-            left, top = gap + j * (8 * pixel + gap), gap + i * (8 * pixel + gap)
-            for k, value in enumerate(image):
-                cr.set_source_rgb(1 - value, 1 - value, 1 - value)
-                cr.rectangle(left + k % 8 * pixel, top + k // 8 * pixel, pixel, pixel)
-                cr.fill()
-    surface.write_to_png(path)
+    gi.require_version('GTorchPlot', '1')
+    from gi.repository import Gio, GTorchPlot
+
+    ink = 1 - torch.cat(rows).view(-1, 8, 8)
+    GTorchPlot.images(ink, len(rows[0]), None).save(Gio.File.new_for_path(path), None)
 
 
 def main():

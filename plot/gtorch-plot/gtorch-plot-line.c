@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A line is drawn with at most four points for each column of half a unit: the first, the least, the greatest and
- * the last one of those that follow each other in the column. A picture of a million points then takes as
- * long as one of a few thousand, and looks the same. Where there are more than 20,000 dots, they are small squares, of
- * which there is one for each unit of the plane. */
+/* A line is drawn with at most four points for each column of half a unit: the first, the least, the
+ * greatest and the last one of those that follow each other in the column. A picture of a million
+ * points then takes as long as one of a few thousand, and looks the same. Where there are more than
+ * 20,000 dots, they are small squares, of which there is one for each unit of the plane. */
 
 #include "config.h"
 
@@ -20,8 +20,8 @@
  * A line through points, or dots at them.
  *
  * The numbers come from tensors ([method@Line.set_values]), or one point after the other
- * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not positive on a
- * logarithmic axis, the line has a gap.
+ * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not
+ * positive on a logarithmic axis, the line has a gap.
  *
  * A million points whose x grows are drawn in some milliseconds.
  *
@@ -168,11 +168,14 @@ typedef struct
   Run run;
   guint n_points; /* since the last gap */
   guint n_piece;  /* since the last piece */
+  guint n_drawn;
+  Point last;
   gboolean is_whole;
 } Pen;
 
 #define PIECE     48
 #define MANY_DOTS 20000
+#define LONG      24.0
 
 static void
 pen_go (Pen *pen, const Point *point)
@@ -182,8 +185,15 @@ pen_go (Pen *pen, const Point *point)
   else
     cairo_line_to (pen->cr, point->x, point->y);
   pen->n_points++;
-  if (++pen->n_piece < PIECE || pen->is_whole)
+  pen->n_piece++;
+  pen->n_drawn++;
+  if (fabs (point->x - pen->last.x) + fabs (point->y - pen->last.y) > LONG)
+    pen->n_piece = PIECE;
+  pen->last = *point;
+  if (pen->n_piece < PIECE || pen->is_whole)
     return;
+  if (pen->n_drawn > MANY_DOTS) /* of so many nobody sees the steps */
+    cairo_set_antialias (pen->cr, CAIRO_ANTIALIAS_NONE);
   cairo_stroke (pen->cr);
   cairo_move_to (pen->cr, point->x, point->y);
   pen->n_piece = 0;
