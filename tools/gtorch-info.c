@@ -12,6 +12,8 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include "gtorch-tool-json-private.h"
+
 static gboolean show_version, need_cuda, as_json;
 
 static const GOptionEntry entries[] = {
@@ -120,78 +122,20 @@ print_text (GTorchDevice *best)
 /* --- for programs --- */
 
 static void
-json_quote (GString *json, const gchar *text)
-{
-  g_autofree gchar *valid = text != NULL ? g_utf8_make_valid (text, -1) : NULL;
-  const gchar *p;
-
-  if (valid == NULL)
-    {
-      g_string_append (json, "null");
-      return;
-    }
-  g_string_append_c (json, '"');
-  for (p = valid; *p != '\0'; p++)
-    {
-      if (*p == '"' || *p == '\\')
-        g_string_append_c (json, '\\');
-      if (g_ascii_iscntrl (*p))
-        g_string_append_printf (json, "\\u%04x", *p);
-      else
-        g_string_append_c (json, *p);
-    }
-  g_string_append_c (json, '"');
-}
-
-/* Begins a value; a NULL name denotes an element of an array. */
-static void
-json_begin (GString *json, guint depth, const gchar *name)
-{
-  if (!g_str_has_suffix (json->str, "{") && !g_str_has_suffix (json->str, "["))
-    g_string_append_c (json, ',');
-  g_string_append_printf (json, "\n%*s", (int) (2 * depth), "");
-  if (name != NULL)
-    {
-      json_quote (json, name);
-      g_string_append (json, ": ");
-    }
-}
-
-static void
-json_end (GString *json, guint depth, const gchar *bracket)
-{
-  g_string_append_printf (json, "\n%*s%s", (int) (2 * depth), "", bracket);
-}
-
-static void
-json_string (GString *json, guint depth, const gchar *name, const gchar *value)
-{
-  json_begin (json, depth, name);
-  json_quote (json, value);
-}
-
-static void
-json_number (GString *json, guint depth, const gchar *name, guint64 value)
-{
-  json_begin (json, depth, name);
-  g_string_append_printf (json, "%" G_GUINT64_FORMAT, value);
-}
-
-static void
 json_build (GString *json)
 {
   g_auto (GStrv) keys = gtorch_get_build_keys ();
   guint i;
 
-  json_begin (json, 1, "build");
+  tool_json_begin (json, 1, "build");
   g_string_append_c (json, '{');
   for (i = 0; keys[i] != NULL; i++)
     {
       g_autofree gchar *value = gtorch_get_build_info (keys[i]);
 
-      json_string (json, 2, keys[i], value[0] != '\0' ? value : NULL);
+      tool_json_string (json, 2, keys[i], value[0] != '\0' ? value : NULL);
     }
-  json_end (json, 1, "}");
+  tool_json_end (json, 1, "}");
 }
 
 static void
@@ -201,28 +145,28 @@ json_device (GString *json, GTorchDevice *device, GTorchDevice *best)
   g_autofree gchar *capability = g_strdup_printf ("%d.%d", gtorch_device_get_compute_major (device),
                                                   gtorch_device_get_compute_minor (device));
 
-  json_begin (json, 2, NULL);
+  tool_json_begin (json, 2, NULL);
   g_string_append_c (json, '{');
-  json_string (json, 3, "device", device_id);
-  json_string (json, 3, "name", gtorch_device_get_name (device));
-  json_begin (json, 3, "is-default");
+  tool_json_string (json, 3, "device", device_id);
+  tool_json_string (json, 3, "name", gtorch_device_get_name (device));
+  tool_json_begin (json, 3, "is-default");
   g_string_append (json, device == gtorch_get_default_device () ? "true" : "false");
-  json_begin (json, 3, "is-preferred");
+  tool_json_begin (json, 3, "is-preferred");
   g_string_append (json, device == best ? "true" : "false");
-  json_number (json, 3, "total-memory", gtorch_device_get_total_memory (device));
-  json_number (json, 3, "n-multiprocessors", gtorch_device_get_n_multiprocessors (device));
+  tool_json_number (json, 3, "total-memory", gtorch_device_get_total_memory (device));
+  tool_json_number (json, 3, "n-multiprocessors", gtorch_device_get_n_multiprocessors (device));
   if (gtorch_device_get_device_type (device) == GTORCH_DEVICE_TYPE_CPU)
-    json_number (json, 3, "n-threads", gtorch_get_num_threads ());
+    tool_json_number (json, 3, "n-threads", gtorch_get_num_threads ());
   else
     {
-      json_string (json, 3, "capability", capability);
-      json_number (json, 3, "threads-per-multiprocessor",
-                   gtorch_device_get_threads_per_multiprocessor (device));
-      json_number (json, 3, "l2-size", gtorch_device_get_l2_size (device));
-      json_string (json, 3, "pci-id", gtorch_device_get_pci_id (device));
-      json_string (json, 3, "uuid", gtorch_device_get_uuid (device));
+      tool_json_string (json, 3, "capability", capability);
+      tool_json_number (json, 3, "threads-per-multiprocessor",
+                        gtorch_device_get_threads_per_multiprocessor (device));
+      tool_json_number (json, 3, "l2-size", gtorch_device_get_l2_size (device));
+      tool_json_string (json, 3, "pci-id", gtorch_device_get_pci_id (device));
+      tool_json_string (json, 3, "uuid", gtorch_device_get_uuid (device));
     }
-  json_end (json, 2, "}");
+  tool_json_end (json, 2, "}");
 }
 
 static void
@@ -233,7 +177,7 @@ json_devices (GString *json, GTorchDevice *best)
       gtorch_device_manager_dup_reason (gtorch_device_manager_get_default ());
   guint i;
 
-  json_begin (json, 1, "devices");
+  tool_json_begin (json, 1, "devices");
   g_string_append_c (json, '[');
   for (i = 0; i < g_list_model_get_n_items (devices); i++)
     {
@@ -242,8 +186,8 @@ json_devices (GString *json, GTorchDevice *best)
       if (device != NULL)
         json_device (json, device, best);
     }
-  json_end (json, 1, "]");
-  json_string (json, 1, "reason", reason);
+  tool_json_end (json, 1, "]");
+  tool_json_string (json, 1, "reason", reason);
 }
 
 static void
@@ -252,20 +196,20 @@ json_libraries (GString *json)
   g_auto (GStrv) names = gtorch_get_cuda_libraries ();
   guint i;
 
-  json_begin (json, 1, "libraries");
+  tool_json_begin (json, 1, "libraries");
   g_string_append_c (json, '{');
   for (i = 0; names[i] != NULL; i++)
     {
       g_autoptr (GError) error = NULL;
       g_autofree gchar *version = gtorch_get_cuda_library_version (names[i], &error);
 
-      json_begin (json, 2, names[i]);
+      tool_json_begin (json, 2, names[i]);
       g_string_append_c (json, '{');
-      json_string (json, 3, "version", version);
-      json_string (json, 3, "error", error != NULL ? error->message : NULL);
-      json_end (json, 2, "}");
+      tool_json_string (json, 3, "version", version);
+      tool_json_string (json, 3, "error", error != NULL ? error->message : NULL);
+      tool_json_end (json, 2, "}");
     }
-  json_end (json, 1, "}");
+  tool_json_end (json, 1, "}");
 }
 
 static void
@@ -276,7 +220,7 @@ print_json (GTorchDevice *best)
   json_build (json);
   json_devices (json, best);
   json_libraries (json);
-  json_end (json, 0, "}\n");
+  tool_json_end (json, 0, "}\n");
   fputs (json->str, stdout); /* JSON is UTF-8, whatever the encoding of the locale */
 }
 

@@ -17,6 +17,11 @@ gboolean gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage,
 gboolean gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                             GError **error);
 
+/* --- gtorch-cpu-sample.c --- */
+struct _GTorchDeviceSample;
+gboolean gtorch_cpu_take_sample (GTorchDevice *device, struct _GTorchDeviceSample *sample,
+                                 GError **error);
+
 /* --- gtorch-cpu-allocator.c --- */
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
@@ -25,5 +30,7 @@ gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint
 void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats,
                             gboolean restart);
 void gtorch_cpu_empty_cache (GTorchDevice *device);
+/* Moves storages to memory that other processes see. */
+extern const struct _GTorchShareBackend gtorch_cpu_shares;
 
 G_END_DECLS

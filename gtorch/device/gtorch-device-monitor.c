@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "device/gtorch-device-monitor.h"
 
@@ -16,7 +17,7 @@
 /**
  * GTorchDeviceMonitor:
  *
- * Monitors the load, temperature and memory use of a GPU, and the processes that use it.
+ * Monitors the load, temperature and memory use of a device, and the processes that use a GPU.
  *
  * An active monitor samples its device every [property@DeviceMonitor:interval] milliseconds in a background
  * thread. Its properties change and notify in the [struct@GLib.MainContext] that was the thread-default one
@@ -30,8 +31,9 @@
  * g_object_bind_property (monitor, "temperature", gauge, "value", G_BINDING_SYNC_CREATE);
  * ```
  *
- * This needs NVIDIA's management library (NVML), which comes with the driver and is loaded for the first
- * monitor.
+ * GPUs need NVIDIA's management library (NVML), which comes with the driver and is loaded for the first
+ * monitor of one. Of the CPU, the load of all processors, the memory that is not available to programs and
+ * the clock frequency are known, where the system tells them; the list of its processes is empty.
  *
  * Since: 0.1
  */
@@ -69,7 +71,7 @@ same_processes (const GArray *a, const GArray *b)
       const GTorchProcessSample *x = &g_array_index (a, GTorchProcessSample, i);
       const GTorchProcessSample *y = &g_array_index (b, GTorchProcessSample, i);
 
-      if (x->pid != y->pid || x->memory_used != y->memory_used)
+      if (x->pid != y->pid || x->memory_used != y->memory_used || strcmp (x->name, y->name) != 0)
         return FALSE;
     }
   return TRUE;
@@ -86,7 +88,8 @@ fill_processes (GTorchDeviceMonitor *self, const GArray *processes)
       const GTorchProcessSample *p = &g_array_index (processes, GTorchProcessSample, i);
 
       g_ptr_array_add (items, g_object_new (GTORCH_TYPE_DEVICE_PROCESS, "pid", p->pid,
-                                            "memory-used", p->memory_used, NULL));
+                                            "memory-used", p->memory_used, "name",
+                                            p->name[0] != '\0' ? p->name : NULL, NULL));
     }
   gtorch_object_list_splice (self->processes, 0,
                              g_list_model_get_n_items (G_LIST_MODEL (self->processes)),
@@ -111,6 +114,10 @@ take (GTorchDeviceMonitor *self, GTorchDeviceSample *sample)
     g_object_notify (object, "temperature");
   if (former.power != self->sample.power)
     g_object_notify (object, "power");
+  if (former.power_limit != self->sample.power_limit)
+    g_object_notify (object, "power-limit");
+  if (former.fan_speed != self->sample.fan_speed)
+    g_object_notify (object, "fan-speed");
   if (former.sm_clock != self->sample.sm_clock)
     g_object_notify (object, "sm-clock");
   if (former.memory_clock != self->sample.memory_clock)
@@ -302,9 +309,27 @@ static const GTorchField fields[] = {
   { "power", GTORCH_PROPERTY_DOUBLE (gtorch_device_monitor_get_power, NULL), .low = -1,
     .high = G_MAXDOUBLE, .value = -1 },
   /**
+   * GTorchDeviceMonitor:power-limit:
+   *
+   * The power that the device may draw, in watts; -1 if it is not known.
+   *
+   * Since: 0.1
+   */
+  { "power-limit", GTORCH_PROPERTY_DOUBLE (gtorch_device_monitor_get_power_limit, NULL), .low = -1,
+    .high = G_MAXDOUBLE, .value = -1 },
+  /**
+   * GTorchDeviceMonitor:fan-speed:
+   *
+   * The speed of the fan as a percentage of its highest; -1 if it is not known, or if there is no fan.
+   *
+   * Since: 0.1
+   */
+  { "fan-speed", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_fan_speed, NULL), .low = -1,
+    .high = INFINITY, .value = -1 },
+  /**
    * GTorchDeviceMonitor:sm-clock:
    *
-   * The clock frequency of the multiprocessors in MHz; -1 if it is not known.
+   * The clock frequency of the multiprocessors, or of the processors, in MHz; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -360,7 +385,7 @@ gtorch_device_monitor_init (GTorchDeviceMonitor *self)
 
 /**
  * gtorch_device_monitor_new:
- * @device: a GPU
+ * @device: a device
  * @error: return location for an error
  *
  * Creates a monitor of a device, which samples it every second until [property@DeviceMonitor:interval] is
@@ -369,9 +394,9 @@ gtorch_device_monitor_init (GTorchDeviceMonitor *self)
  * This takes the first sample before it returns, which takes some milliseconds, and much longer for the
  * first monitor of a program; [method@Device.open_monitor_async] does not block.
  *
- * Returns: (transfer full): the monitor; %NULL with %GTORCH_ERROR_NOT_SUPPORTED for the CPU, with
- *   %GTORCH_ERROR_CUDA if NVIDIA's management library is missing (the message names it) or reports an
- *   error, with %GTORCH_ERROR_DEVICE_LOST if the GPU no longer responds
+ * Returns: (transfer full): the monitor; %NULL with %GTORCH_ERROR_CUDA if NVIDIA's management library is
+ *   missing (the message names it) or reports an error, with %GTORCH_ERROR_DEVICE_LOST if the GPU no longer
+ *   responds, with %GTORCH_ERROR_NOT_SUPPORTED for the CPU of a system without `/proc`
  *
  * Since: 0.1
  */
@@ -395,7 +420,7 @@ open_in_thread (GTask *task, gpointer source, gpointer monitor, GCancellable *ca
 
 /**
  * gtorch_device_open_monitor_async:
- * @self: a GPU
+ * @self: a device
  * @cancellable: (nullable): stops the waiting
  * @callback: (nullable) (scope async) (closure user_data): called after the first sample
  * @user_data: passed to @callback
@@ -641,10 +666,44 @@ gtorch_device_monitor_get_power (GTorchDeviceMonitor *self)
 }
 
 /**
+ * gtorch_device_monitor_get_power_limit:
+ * @self: a monitor
+ *
+ * Gets the power that the device may draw.
+ *
+ * Returns: watts, -1 if it is not known
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_device_monitor_get_power_limit (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.power_limit;
+}
+
+/**
+ * gtorch_device_monitor_get_fan_speed:
+ * @self: a monitor
+ *
+ * Gets the speed of the fan as a percentage of its highest.
+ *
+ * Returns: the percentage, -1 if it is not known, or if there is no fan
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_device_monitor_get_fan_speed (GTorchDeviceMonitor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_MONITOR (self), -1);
+  return self->sample.fan_speed;
+}
+
+/**
  * gtorch_device_monitor_get_sm_clock:
  * @self: a monitor
  *
- * Gets the clock frequency of the multiprocessors.
+ * Gets the clock frequency of the multiprocessors, or of the processors.
  *
  * Returns: MHz, -1 if it is not known
  *

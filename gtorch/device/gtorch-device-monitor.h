@@ -50,6 +50,10 @@ gint gtorch_device_monitor_get_temperature (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_device_monitor_get_power (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_device_monitor_get_power_limit (GTorchDeviceMonitor *self);
+GTORCH_AVAILABLE_IN_0_1
+gint gtorch_device_monitor_get_fan_speed (GTorchDeviceMonitor *self);
+GTORCH_AVAILABLE_IN_0_1
 gint gtorch_device_monitor_get_sm_clock (GTorchDeviceMonitor *self);
 GTORCH_AVAILABLE_IN_0_1
 gint gtorch_device_monitor_get_memory_clock (GTorchDeviceMonitor *self);
@@ -60,6 +64,8 @@ GListModel *gtorch_device_monitor_get_processes (GTorchDeviceMonitor *self);
 
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_device_process_get_pid (GTorchDeviceProcess *self);
+GTORCH_AVAILABLE_IN_0_1
+const gchar *gtorch_device_process_get_name (GTorchDeviceProcess *self);
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_device_process_get_memory_used (GTorchDeviceProcess *self);
 

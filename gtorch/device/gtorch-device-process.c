@@ -4,6 +4,10 @@
 #include "config.h"
 
 #include "device/gtorch-device-monitor.h"
+
+#include <string.h>
+
+#include "device/gtorch-device-sample-private.h"
 #include "base/gtorch-field-private.h"
 
 /**
@@ -19,6 +23,7 @@ struct _GTorchDeviceProcess
   GObject parent_instance;
   guint pid;
   guint64 memory_used;
+  gchar *name;
 };
 
 G_DEFINE_TYPE (GTorchDeviceProcess, gtorch_device_process, G_TYPE_OBJECT)
@@ -42,11 +47,28 @@ static const GTorchField fields[] = {
    */
   { "memory-used", GTORCH_FIELD_UINT64, GTORCH_FIELD (GTorchDeviceProcess, memory_used),
     .flags = GTORCH_FIELD_FIXED },
+  /**
+   * GTorchDeviceProcess:name:
+   *
+   * The name of the program, without folders; %NULL if it is not known.
+   *
+   * Since: 0.1
+   */
+  { "name", GTORCH_FIELD_STRING, GTORCH_FIELD (GTorchDeviceProcess, name),
+    .flags = GTORCH_FIELD_FIXED },
 };
+
+static void
+gtorch_device_process_finalize (GObject *object)
+{
+  g_free (((GTorchDeviceProcess *) object)->name);
+  G_OBJECT_CLASS (gtorch_device_process_parent_class)->finalize (object);
+}
 
 static void
 gtorch_device_process_class_init (GTorchDeviceProcessClass *klass)
 {
+  G_OBJECT_CLASS (klass)->finalize = gtorch_device_process_finalize;
   GTORCH_FIELDS (klass, fields);
 }
 
@@ -88,4 +110,44 @@ gtorch_device_process_get_memory_used (GTorchDeviceProcess *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE_PROCESS (self), 0);
   return self->memory_used;
+}
+
+/**
+ * gtorch_device_process_get_name:
+ * @self: a process
+ *
+ * Gets the name of the program that the process runs, without folders.
+ *
+ * It is looked up by the process ID, which in a container may be that of another process, or of none.
+ *
+ * Returns: (nullable): the name; %NULL if it is not known
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_device_process_get_name (GTorchDeviceProcess *self)
+{
+  g_return_val_if_fail (GTORCH_IS_DEVICE_PROCESS (self), NULL);
+  return self->name;
+}
+
+void
+gtorch_process_sample_find_name (GTorchProcessSample *process)
+{
+  g_autofree gchar *path = g_strdup_printf ("/proc/%u/cmdline", process->pid);
+  g_autofree gchar *text = NULL;
+  g_autofree gchar *name = NULL;
+  g_autofree gchar *valid = NULL;
+  const gchar *end;
+
+  process->name[0] = '\0';
+  /* Arguments end with a zero byte each; a thread of the kernel has none. */
+  if (!g_file_get_contents (path, &text, NULL, NULL) || text[0] == '\0')
+    return;
+  name = g_path_get_basename (text);
+  valid = g_utf8_make_valid (name, -1);
+  /* As many whole characters as there is room for. */
+  g_utf8_validate (valid, (gssize) MIN (strlen (valid), GTORCH_PROCESS_NAME_MAX - 1), &end);
+  memcpy (process->name, valid, end - valid);
+  process->name[end - valid] = '\0';
 }

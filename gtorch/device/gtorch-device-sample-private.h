@@ -7,11 +7,17 @@
 
 G_BEGIN_DECLS
 
+#define GTORCH_PROCESS_NAME_MAX 64
+
 typedef struct
 {
   guint pid;
   guint64 memory_used;
+  gchar name[GTORCH_PROCESS_NAME_MAX]; /* UTF-8; empty: not known */
 } GTorchProcessSample;
+
+/* Fills in the name, from the system's table of processes. */
+void gtorch_process_sample_find_name (GTorchProcessSample *process);
 
 /* A sample of a device's load; -1 in a field means not known. */
 typedef struct _GTorchDeviceSample
@@ -19,7 +25,8 @@ typedef struct _GTorchDeviceSample
   gint utilization, memory_utilization; /* percent */
   gint temperature;                     /* degrees C */
   gint sm_clock, memory_clock;          /* MHz */
-  gdouble power;                        /* W */
+  gint fan_speed;                       /* percent */
+  gdouble power, power_limit;           /* W */
   guint64 memory_used;
   GArray *processes; /* GTorchProcessSample, by pid; may be NULL */
 } GTorchDeviceSample;

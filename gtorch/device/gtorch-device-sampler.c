@@ -60,7 +60,7 @@ ask_device (GTorchDevice *device, GTorchDeviceSample *sample, GError **error)
   GTorchDeviceSample **answer = &answers[device->slot];
   gboolean result = FALSE;
 
-  *sample = (GTorchDeviceSample){ -1, -1, -1, -1, -1, -1, 0, NULL };
+  *sample = (GTorchDeviceSample){ -1, -1, -1, -1, -1, -1, -1, -1, 0, NULL };
   asked[device->slot] = g_get_monotonic_time ();
   g_mutex_unlock (&lock);
   if (klass->take_sample != NULL)

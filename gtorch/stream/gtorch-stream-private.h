@@ -21,7 +21,9 @@ struct _GTorchStream
   gboolean auto_sync;       /* atomic */
   GTorchTimeline *timeline; /* NULL: the calling thread does the work (default stream of the CPU) */
   GTorchCapture *capture;   /* atomic; not owned: the capture clears it */
-  GCancellable *cancellable; /* atomic; owned, under a lock of gtorch-stream.c */
+  GCancellable *cancellable;   /* atomic; owned, under a lock of gtorch-stream.c */
+  guint64 id;                  /* no other stream of the process has or had it */
+  GTorchStream *next, *former; /* the list of all streams, under another lock of gtorch-stream.c */
 };
 
 struct _GTorchStreamClass
@@ -72,6 +74,12 @@ gtorch_stream_check_cancellable (GTorchStream *stream, const gchar *op, GError *
   return G_LIKELY (__atomic_load_n (&stream->cancellable, __ATOMIC_RELAXED) == NULL)
          || gtorch_stream_look_for_cancellation (stream, op, error);
 }
+
+/* Adds a stream that was just made to those of the process, and returns it; NULL for NULL. */
+GTorchStream *gtorch_stream_register (GTorchStream *stream);
+/* Calls func for each stream of the process, under a lock: it must not drop or make any. Of the stream it may
+ * read the fields alone. */
+void gtorch_streams_foreach (void (*func) (GTorchStream *stream, gpointer data), gpointer data);
 
 /* Returns the identity of the stream's queue: work on streams with the same identity is done in order. */
 gpointer gtorch_stream_get_queue (GTorchStream *stream);

@@ -49,6 +49,60 @@ gint gtorch_n_auto_syncs;
 
 G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
 
+/* --- all streams --- */
+
+static GMutex list_lock;
+GTORCH_FORK_LOCK (list_lock);
+static GTorchStream *streams; /* the latest one first */
+static guint64 n_registered;
+
+GTorchStream *
+gtorch_stream_register (GTorchStream *stream)
+{
+  if (stream == NULL)
+    return NULL;
+  g_mutex_lock (&list_lock);
+  if (stream->id == 0) /* a backend may give a stream that it gave before */
+    {
+      stream->id = ++n_registered;
+      stream->next = streams;
+      if (streams != NULL)
+        streams->former = stream;
+      streams = stream;
+    }
+  g_mutex_unlock (&list_lock);
+  return stream;
+}
+
+void
+gtorch_streams_foreach (void (*func) (GTorchStream *stream, gpointer data), gpointer data)
+{
+  GTorchStream *stream;
+
+  g_mutex_lock (&list_lock);
+  for (stream = streams; stream != NULL; stream = stream->next)
+    func (stream, data);
+  g_mutex_unlock (&list_lock);
+}
+
+/* In dispose, since the subclass finalizes its part first. */
+static void
+gtorch_stream_dispose (GObject *object)
+{
+  GTorchStream *self = GTORCH_STREAM (object);
+
+  g_mutex_lock (&list_lock);
+  if (self->former != NULL)
+    self->former->next = self->next;
+  else if (streams == self)
+    streams = self->next;
+  if (self->next != NULL)
+    self->next->former = self->former;
+  self->next = self->former = NULL;
+  g_mutex_unlock (&list_lock);
+  G_OBJECT_CLASS (gtorch_stream_parent_class)->dispose (object);
+}
+
 static void
 gtorch_stream_finalize (GObject *object)
 {
@@ -104,6 +158,7 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
+  object_class->dispose = gtorch_stream_dispose;
   object_class->finalize = gtorch_stream_finalize;
   GTORCH_FIELDS (klass, fields);
 }
@@ -132,7 +187,8 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
 {
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_or_current (device);
-  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, NULL, error);
+  return gtorch_stream_register (
+      GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, NULL, error));
 }
 
 /**
@@ -157,7 +213,8 @@ gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **erro
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_resolved (device);
-  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, 0, &handle, error);
+  return gtorch_stream_register (
+      GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, 0, &handle, error));
 }
 
 /**
@@ -750,10 +807,14 @@ wait_for_queue (gpointer self, GCancellable *cancellable, gboolean *is_over, GEr
 gboolean
 gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError **error)
 {
+  /* Its end lets this function stay on the stack, by whose name the wait is reported. */
+  g_auto (GTorchHostBlock) block = { NULL };
+
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || refuse_in_capture (self, error))
     return FALSE;
+  block = gtorch_observe_host_block (self->device);
   if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
     return gtorch_host_wait (self->device, gtorch_stream_get_queue (self), wait_for_queue, self,
                              cancellable, error);

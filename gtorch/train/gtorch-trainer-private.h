@@ -79,6 +79,9 @@ GTorchTrainerPrivate *gtorch_trainer_get_private (GTorchTrainer *self);
 void gtorch_trainer_settings_copy (GTorchTrainerSettings *to, const GTorchTrainerSettings *from);
 void gtorch_trainer_settings_clear (GTorchTrainerSettings *settings);
 
+/* Told of each run before it begins, if it is not NULL: export/ sets it when the library is loaded. */
+extern void (*gtorch_trainer_begins) (GTorchTrainer *self);
+
 /* --- a run --- */
 
 /* A point in the stream that the run has not waited for yet. */

@@ -75,6 +75,8 @@ count_steps (GTorchTrainerRun *run)
   run->epoch_steps = length > 0 ? (length + n - 1) / n : 0;
 }
 
+void (*gtorch_trainer_begins) (GTorchTrainer *self);
+
 GTorchTrainerRun *
 gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean is_async,
                         gboolean is_threaded, GError **error)
@@ -88,6 +90,8 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
       || !check_length (priv->settings.validation_loader, "validation_loader", error)
       || g_cancellable_set_error_if_cancelled (cancellable, error))
     return NULL;
+  if (gtorch_trainer_begins != NULL)
+    gtorch_trainer_begins (self);
   run = g_new0 (GTorchTrainerRun, 1);
   run->trainer = g_object_ref (self);
   run->priv = priv;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake-nvml.h"
 
@@ -25,7 +26,7 @@ typedef struct
 static GMutex lock;
 static FakeNvml devices[MAX_DEVICES];
 static guint asked[MAX_DEVICES];
-static guint n_devices = 1, mig;
+static guint n_devices = 1, mig, busy;
 static gboolean held;
 static GCond let_go;
 static GThread *thread;
@@ -47,6 +48,8 @@ static void __attribute__ ((constructor)) set_up (void)
       n_devices = MIN (n, MAX_DEVICES);
     else if (sscanf (settings[i], "mig=%u", &n) == 1)
       mig = n;
+    else if (sscanf (settings[i], "nvml-busy=%u", &n) == 1)
+      busy = n;
   g_strfreev (settings);
 }
 
@@ -185,6 +188,22 @@ FUNCTION (nvmlDeviceGetPowerUsage, (Device device, guint *milliwatts))
   return values.result != 0 ? values.result : values.power_result;
 }
 
+FUNCTION (nvmlDeviceGetEnforcedPowerLimit, (Device device, guint *milliwatts))
+{
+  FakeNvml values = get (device);
+
+  *milliwatts = values.milliwatts_limit;
+  return values.result != 0 ? values.result : values.power_result;
+}
+
+FUNCTION (nvmlDeviceGetFanSpeed, (Device device, guint *percent))
+{
+  FakeNvml values = get (device);
+
+  *percent = values.fan_speed;
+  return values.result;
+}
+
 FUNCTION (nvmlDeviceGetClockInfo, (Device device, gint clock, guint *mhz))
 {
   FakeNvml values = get (device);
@@ -193,11 +212,32 @@ FUNCTION (nvmlDeviceGetClockInfo, (Device device, gint clock, guint *mhz))
   return clock == 1 || clock == 2 ? values.result : INVALID_ARGUMENT;
 }
 
+/* What a program that trains might look like, a step further. */
+static void
+work (Device device)
+{
+  guint n = asked[device - devices] + 7 * (device - devices);
+
+  *device = (FakeNvml){ .utilization = 70 + 29 * (n % 13) / 12,
+                        .memory_utilization = 30 + n % 9,
+                        .temperature = 55 + n % 11,
+                        .milliwatts = 250000 + 9000 * (n % 17),
+                        .milliwatts_limit = 450000,
+                        .fan_speed = 40 + n % 5,
+                        .sm_clock = 1905 + 15 * (n % 4),
+                        .memory_clock = 2619,
+                        .memory_used = (G_GUINT64_CONSTANT (600) + 10 * (n % 23)) << 20,
+                        .n_processes = 1,
+                        .processes = { { getpid (), G_GUINT64_CONSTANT (512) << 20 } } };
+}
+
 FUNCTION (nvmlDeviceGetMemoryInfo, (Device device, guint64 *memory))
 {
   FakeNvml values;
 
   g_mutex_lock (&lock);
+  if (busy != 0)
+    work (device);
   asked[device - devices]++;
   thread = g_thread_self ();
   while (held)

@@ -4,7 +4,8 @@
 #pragma once
 
 /* NVML without a GPU, for tests; found through GTORCH_CUDA_LIBRARY_PATH. It has the devices that
- * GTORCH_FAKE_CUDA gives the driver, unless "nvml-devices=3" or "mig=1" there says otherwise. */
+ * GTORCH_FAKE_CUDA gives the driver, unless "nvml-devices=3" or "mig=1" there says otherwise. With
+ * "nvml-busy=1", each answer differs from the one before it, and this process is one that uses the GPUs. */
 
 #include <glib.h>
 
@@ -25,6 +26,7 @@ typedef struct
   } processes[FAKE_NVML_MAX_PROCESSES];
   gint result;       /* the result of all calls */
   gint power_result; /* the result of the call for the power */
+  guint milliwatts_limit, fan_speed;
 } FakeNvml;
 
 FAKE_NVML_API void fake_nvml_set (guint device, const FakeNvml *values);

@@ -315,7 +315,7 @@ def symbols_have_versions():
 
 @tap.case
 def the_manual_pages_list_all_options():
-    for program in ("gtorch-info", "gtorch-run"):
+    for program in ("gtorch-info", "gtorch-run", "gtorch-top"):
         path = own() / f"share/man/man1/{program}.1"
         page = path.read_text("utf-8").replace("\\-", "-")
         completed = (own() / "share/bash-completion/completions" / program).read_text("utf-8")
@@ -332,7 +332,7 @@ def the_manual_pages_list_all_options():
 @tap.case
 def the_programs_run():
     version = re.search(r"^\s*version:\s*'([^']+)'", tree.read("meson.build"), re.MULTILINE)[1]
-    for program in ("gtorch-info", "gtorch-run"):
+    for program in ("gtorch-info", "gtorch-run", "gtorch-top"):
         assert shell(f"{program} --version") == f"{program} {version}\n"
         assert in_usr_local(f"{program} --version") == f"{program} {version}\n"
 

@@ -64,6 +64,12 @@ refuse_make_json_log (void)
 }
 
 gpointer
+refuse_make_exporter (void)
+{
+  return gtorch_exporter_new ("test");
+}
+
+gpointer
 refuse_make_event_writer (void)
 {
   g_autoptr (GFile) folder = g_file_new_for_path ("/proc/none");

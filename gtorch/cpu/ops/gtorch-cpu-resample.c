@@ -10,6 +10,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-resample.h"
 #include "device/gtorch-scratch-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
@@ -385,6 +386,36 @@ taps_init (Taps *taps, const GTorchResample *g, guint dtype, GError **error)
   return TRUE;
 }
 
+/* Whether the channels of images [N, C, H, W] have their elements beside each other. */
+static gboolean
+are_beside (const GTorchImpl *x)
+{
+  const gint64 channels = x->shape[1], height = x->shape[2], width = x->shape[3];
+
+  return channels > 1 && channels <= 4 && x->strides[1] == 1 && x->strides[3] == channels
+         && x->strides[2] == width * channels
+         && (x->shape[0] == 1 || x->strides[0] == height * width * channels);
+}
+
+static gboolean
+run_bytes (GTorchOpCall *call, const GTorchResample *geometry, GError **error)
+{
+  GTorchImpl *input = call->inputs[0], *output = call->outputs[0];
+  const gboolean is_beside = are_beside (input);
+  g_autoptr (GTorchImpl) x =
+      is_beside ? gtorch_impl_ref (input) : gtorch_cpu_pack (input, GTORCH_DTYPE_UINT8, error);
+  g_autoptr (GTorchImpl) y =
+      x != NULL ? gtorch_cpu_pack_output (output, GTORCH_DTYPE_UINT8, error) : NULL;
+
+  if (y == NULL
+      || !gtorch_cpu_resample_bytes (geometry, gtorch_impl_data (x), gtorch_impl_data (y),
+                                     output->numel / geometry->n_out,
+                                     is_beside ? input->shape[1] : 1, error))
+    return FALSE;
+  gtorch_cpu_unpack (y, output);
+  return TRUE;
+}
+
 static gboolean
 run (GTorchOpCall *call, gboolean backward, GError **error)
 {
@@ -400,6 +431,8 @@ run (GTorchOpCall *call, gboolean backward, GError **error)
     return FALSE;
   if (output->numel == 0)
     return TRUE;
+  if (call->compute == GTORCH_DTYPE_UINT8 && g->method > GTORCH_RESAMPLER_NEAREST_EXACT)
+    return run_bytes (call, g, error);
   x = gtorch_cpu_pack (call->inputs[0], self.dtype, error);
   y = x != NULL ? gtorch_cpu_pack_output (output, self.dtype, error) : NULL;
   if (y == NULL)

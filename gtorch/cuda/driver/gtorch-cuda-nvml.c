@@ -66,6 +66,8 @@ static struct
   gint (*utilization) (NvmlDevice device, NvmlUtilization *utilization);
   gint (*temperature) (NvmlDevice device, gint sensor, guint *degrees);
   gint (*power) (NvmlDevice device, guint *milliwatts);
+  gint (*power_limit) (NvmlDevice device, guint *milliwatts);
+  gint (*fan_speed) (NvmlDevice device, guint *percent);
   gint (*clock) (NvmlDevice device, gint clock, guint *mhz);
   gint (*memory) (NvmlDevice device, NvmlMemory *memory);
   gint (*processes) (NvmlDevice device, guint *n, NvmlProcess *processes);
@@ -87,6 +89,8 @@ static const struct
   { "nvmlDeviceGetUtilizationRates", (gpointer *) &nvml.utilization },
   { "nvmlDeviceGetTemperature", (gpointer *) &nvml.temperature },
   { "nvmlDeviceGetPowerUsage", (gpointer *) &nvml.power },
+  { "nvmlDeviceGetEnforcedPowerLimit", (gpointer *) &nvml.power_limit },
+  { "nvmlDeviceGetFanSpeed", (gpointer *) &nvml.fan_speed },
   { "nvmlDeviceGetClockInfo", (gpointer *) &nvml.clock },
   { "nvmlDeviceGetMemoryInfo", (gpointer *) &nvml.memory },
   { "nvmlDeviceGetComputeRunningProcesses_v3", (gpointer *) &nvml.processes },
@@ -243,9 +247,11 @@ get_processes (NvmlDevice device, GTorchDeviceSample *sample)
   sample->processes = g_array_sized_new (FALSE, FALSE, sizeof (GTorchProcessSample), i);
   for (n = 0; n < i; n++)
     {
-      const GTorchProcessSample process = { found[n].pid,
-                                            found[n].memory == G_MAXUINT64 ? 0 : found[n].memory };
+      GTorchProcessSample process = { .pid = found[n].pid,
+                                      .memory_used =
+                                          found[n].memory == G_MAXUINT64 ? 0 : found[n].memory };
 
+      gtorch_process_sample_find_name (&process);
       g_array_append_val (sample->processes, process);
     }
   g_array_sort (sample->processes, by_pid);
@@ -286,6 +292,10 @@ gtorch_cuda_take_sample (GTorchDevice *device, GTorchDeviceSample *sample, GErro
     sample->temperature = value;
   if (knows (nvml.power (handle, &value), &failure))
     sample->power = value / 1000.0;
+  if (knows (nvml.power_limit (handle, &value), &failure))
+    sample->power_limit = value / 1000.0;
+  if (knows (nvml.fan_speed (handle, &value), &failure))
+    sample->fan_speed = value;
   if (knows (nvml.clock (handle, NVML_CLOCK_SM, &value), &failure))
     sample->sm_clock = value;
   if (knows (nvml.clock (handle, NVML_CLOCK_MEM, &value), &failure))

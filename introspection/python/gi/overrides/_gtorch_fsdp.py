@@ -11,6 +11,7 @@ from gi.repository import GTorch
 
 from gi.overrides import _gtorch_distributed as dist
 from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_parametrize import Computed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,7 +232,7 @@ def _surround(module, shards, policy, depends):
 
     def show():
         for one, name in shown:
-            one._show(name, one.get_tensor(name))
+            one._gt_show(name, Computed.get_tensor(one, name))
 
     inner = policy.param_dtype if policy.cast_forward_inputs else None
     choice = {'depends on the call': True} if depends else {}

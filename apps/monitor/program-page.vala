@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A program that exports itself. The view that is seen asks it once a second, and not before the last answer
+ * has come. */
+
+namespace GTorchMonitor {
+    public class ProgramPage : Adw.Bin {
+        const uint INTERVAL = 1000; /* ms */
+
+        public Program program { get; construct; }
+        public Adw.ViewStack views { get; default = new Adw.ViewStack (); }
+
+        private ScalarsView scalars;
+        private ParametersView parameters;
+        private MemoryView memory;
+        private ProfileView profile = new ProfileView ();
+        private bool has_profile;
+        private bool is_asking;
+        private uint timer;
+
+        public ProgramPage (Program program) {
+            Object (program: program);
+        }
+
+        construct {
+            scalars = new ScalarsView (program);
+            parameters = new ParametersView (program);
+            memory = new MemoryView (program);
+            add (scalars, "scalars", _("Numbers"), "org.gtorch.Monitor-curve-symbolic");
+            add (parameters, "parameters", _("Parameters"), "org.gtorch.Monitor-parameters-symbolic");
+            add (memory, "memory", _("Memory"), "org.gtorch.Monitor-memory-symbolic");
+            add (profile, "profile", _("Profile"), "org.gtorch.Monitor-profile-symbolic");
+            views.notify["visible-child"].connect (() => update.begin ());
+            child = views;
+            map.connect (() => {
+                update.begin ();
+                timer = Timeout.add (INTERVAL, () => {
+                    update.begin ();
+                    return Source.CONTINUE;
+                });
+            });
+            unmap.connect (() => Source.remove (timer));
+        }
+
+        private void add (Gtk.Widget view, string name, string title, string icon) {
+            views.add_titled (view, name, title).icon_name = icon;
+        }
+
+        private async void update () {
+            if (is_asking || program.is_gone)
+                return;
+            is_asking = true;
+            try {
+                if (views.visible_child == scalars)
+                    yield scalars.update ();
+                else if (views.visible_child == parameters)
+                    yield parameters.update ();
+                else if (views.visible_child == memory)
+                    yield memory.update ();
+                else if (!has_profile)
+                    yield update_profile ();
+            } catch (Error error) {
+                debug ("%s: %s", program.bus_name, error.message); /* it is asked again */
+            }
+            is_asking = false;
+        }
+
+        private async void update_profile () throws Error {
+            try {
+                var answer = yield program.ask ("GetProfile", null, "(s)");
+                var text = answer.get_child_value (0).get_string ();
+
+                has_profile = true;
+                yield profile.load (new MemoryInputStream.from_bytes (new Bytes (text.data)));
+            } catch (DBusError.NOT_SUPPORTED error) {
+                profile.show_message (_("No Profile"), _("The program has given no profile."));
+            }
+        }
+    }
+}

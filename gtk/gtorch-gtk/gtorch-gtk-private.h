@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch-gtk/gtorch-gtk.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_GTK_PARAM_FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+#define GTORCH_GTK_PARAM_READ  (G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)
+
+gchar *gtorch_gtk_shape_text (GTorchTensor *tensor);
+GtkWidget *gtorch_gtk_label_new (const gchar *text, const gchar *css_class);
+
+GTorchGtkParameterRow *gtorch_gtk_parameter_row_new (GTorchParameter *parameter);
+void gtorch_gtk_parameter_row_set_norm (GTorchGtkParameterRow *self, gdouble norm);
+
+G_END_DECLS

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "gtorch-gtk-private.h"
+
+/**
+ * GTorchGtkTrainerProgress:
+ *
+ * Shows how far a [class@GTorch.Trainer] is: a bar, a line with epoch, step, loss and speed, and a button that
+ * cancels the run.
+ *
+ * [method@TrainerProgress.run_async] begins a run that the button cancels. A program that begins runs itself passes
+ * [property@TrainerProgress:cancellable] to them.
+ *
+ * ```c
+ * progress = gtorch_gtk_trainer_progress_new (trainer);
+ * gtorch_gtk_trainer_progress_run_async (GTORCH_GTK_TRAINER_PROGRESS (progress), on_trained, NULL);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+#define POLL_INTERVAL 100
+
+struct _GTorchGtkTrainerProgress
+{
+  GtkWidget parent_instance;
+  GTorchTrainer *trainer;
+  GCancellable *cancellable;
+  GtkWidget *bar, *label, *button;
+  guint timeout;
+  gboolean is_running;
+};
+
+enum
+{
+  PROP_TRAINER = 1,
+  PROP_CANCELLABLE,
+  PROP_RUNNING,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchGtkTrainerProgress, gtorch_gtk_trainer_progress, GTK_TYPE_WIDGET)
+
+static gchar *
+describe (GTorchGtkTrainerProgress *self)
+{
+  const gdouble loss = gtorch_trainer_get_loss (self->trainer);
+  const gdouble throughput = gtorch_trainer_get_throughput (self->trainer);
+  const gint64 step = gtorch_trainer_get_step (self->trainer);
+  GString *text = g_string_new (NULL);
+
+  if (self->is_running && g_cancellable_is_cancelled (self->cancellable))
+    g_string_append (text, _ ("Cancelling…"));
+  else if (!self->is_running && step == 0)
+    g_string_append (text, _ ("Not started"));
+  else
+    g_string_append_printf (text, _ ("Epoch %" PRId64 ", step %" PRId64),
+                            gtorch_trainer_get_epoch (self->trainer), step);
+  if (!isnan (loss))
+    g_string_append_printf (text, _ ("  ·  loss %.4g"), loss);
+  if (throughput > 0 && self->is_running)
+    g_string_append_printf (text, _ ("  ·  %.0f samples/s"), throughput);
+  return g_string_free (text, FALSE);
+}
+
+static void
+update (GTorchGtkTrainerProgress *self)
+{
+  const gboolean is_running = self->trainer != NULL && gtorch_trainer_is_running (self->trainer);
+  const gboolean has_changed = is_running != self->is_running;
+  g_autofree gchar *text = NULL;
+
+  self->is_running = is_running;
+  text = self->trainer != NULL ? describe (self) : g_strdup ("");
+  gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->bar),
+                                 self->trainer != NULL
+                                     ? CLAMP (gtorch_trainer_get_progress (self->trainer), 0, 1)
+                                     : 0);
+  gtk_label_set_text (GTK_LABEL (self->label), text);
+  gtk_widget_set_sensitive (self->button,
+                            is_running && !g_cancellable_is_cancelled (self->cancellable));
+  if (has_changed)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_RUNNING]);
+}
+
+/* The trainer does not tell that a run begins or ends. */
+static gboolean
+on_timeout (gpointer data)
+{
+  GTorchGtkTrainerProgress *self = data;
+
+  if (self->is_running != (self->trainer != NULL && gtorch_trainer_is_running (self->trainer)))
+    update (self);
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+on_cancel (GTorchGtkTrainerProgress *self)
+{
+  g_cancellable_cancel (self->cancellable);
+  update (self);
+}
+
+static void
+gtorch_gtk_trainer_progress_map (GtkWidget *widget)
+{
+  GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (widget);
+
+  GTK_WIDGET_CLASS (gtorch_gtk_trainer_progress_parent_class)->map (widget);
+  update (self);
+  if (self->timeout == 0)
+    self->timeout = g_timeout_add (POLL_INTERVAL, on_timeout, self);
+}
+
+static void
+gtorch_gtk_trainer_progress_unmap (GtkWidget *widget)
+{
+  g_clear_handle_id (&GTORCH_GTK_TRAINER_PROGRESS (widget)->timeout, g_source_remove);
+  GTK_WIDGET_CLASS (gtorch_gtk_trainer_progress_parent_class)->unmap (widget);
+}
+
+/* --- class --- */
+
+static void
+gtorch_gtk_trainer_progress_get_property (GObject *object, guint id, GValue *value,
+                                          GParamSpec *pspec)
+{
+  GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (object);
+
+  if (id == PROP_TRAINER)
+    g_value_set_object (value, self->trainer);
+  else if (id == PROP_CANCELLABLE)
+    g_value_set_object (value, self->cancellable);
+  else if (id == PROP_RUNNING)
+    g_value_set_boolean (value, gtorch_gtk_trainer_progress_is_running (self));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+gtorch_gtk_trainer_progress_set_property (GObject *object, guint id, const GValue *value,
+                                          GParamSpec *pspec)
+{
+  GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (object);
+
+  if (id == PROP_TRAINER)
+    gtorch_gtk_trainer_progress_set_trainer (self, g_value_get_object (value));
+  else if (id == PROP_CANCELLABLE)
+    gtorch_gtk_trainer_progress_set_cancellable (self, g_value_get_object (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+gtorch_gtk_trainer_progress_dispose (GObject *object)
+{
+  GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (object);
+  GtkWidget *child;
+
+  g_clear_handle_id (&self->timeout, g_source_remove);
+  if (self->trainer != NULL)
+    g_signal_handlers_disconnect_by_data (self->trainer, self);
+  g_clear_object (&self->trainer);
+  while ((child = gtk_widget_get_first_child (GTK_WIDGET (self))) != NULL)
+    gtk_widget_unparent (child);
+  g_clear_object (&self->cancellable);
+  G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->dispose (object);
+}
+
+static void
+gtorch_gtk_trainer_progress_class_init (GTorchGtkTrainerProgressClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+
+  object_class->get_property = gtorch_gtk_trainer_progress_get_property;
+  object_class->set_property = gtorch_gtk_trainer_progress_set_property;
+  object_class->dispose = gtorch_gtk_trainer_progress_dispose;
+  widget_class->map = gtorch_gtk_trainer_progress_map;
+  widget_class->unmap = gtorch_gtk_trainer_progress_unmap;
+  /**
+   * GTorchGtkTrainerProgress:trainer:
+   *
+   * The trainer.
+   *
+   * Since: 0.1
+   */
+  props[PROP_TRAINER] =
+      g_param_spec_object ("trainer", NULL, NULL, GTORCH_TYPE_TRAINER, GTORCH_GTK_PARAM_FLAGS);
+  /**
+   * GTorchGtkTrainerProgress:cancellable:
+   *
+   * What the button cancels.
+   *
+   * Since: 0.1
+   */
+  props[PROP_CANCELLABLE] =
+      g_param_spec_object ("cancellable", NULL, NULL, G_TYPE_CANCELLABLE, GTORCH_GTK_PARAM_FLAGS);
+  /**
+   * GTorchGtkTrainerProgress:running: (getter is_running)
+   *
+   * Whether a run goes on. Notified within a tenth of a second while the widget is seen.
+   *
+   * Since: 0.1
+   */
+  props[PROP_RUNNING] = g_param_spec_boolean ("running", NULL, NULL, FALSE, GTORCH_GTK_PARAM_READ);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+  gtk_widget_class_set_css_name (widget_class, "trainer");
+  gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BOX_LAYOUT);
+  gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_GROUP);
+}
+
+static void
+gtorch_gtk_trainer_progress_init (GTorchGtkTrainerProgress *self)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 4);
+  GtkLayoutManager *layout = gtk_widget_get_layout_manager (GTK_WIDGET (self));
+
+  self->cancellable = g_cancellable_new ();
+  self->bar = gtk_progress_bar_new ();
+  self->label = gtorch_gtk_label_new (NULL, "numeric");
+  self->button = gtk_button_new_with_mnemonic (_ ("_Cancel"));
+  gtk_label_set_ellipsize (GTK_LABEL (self->label), PANGO_ELLIPSIZE_END);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->bar), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  _ ("Progress of training"), -1);
+  gtk_widget_set_valign (self->button, GTK_ALIGN_CENTER);
+  gtk_widget_set_valign (box, GTK_ALIGN_CENTER);
+  gtk_widget_set_hexpand (box, TRUE);
+  gtk_widget_set_sensitive (self->button, FALSE);
+  gtk_box_append (GTK_BOX (box), self->bar);
+  gtk_box_append (GTK_BOX (box), self->label);
+  gtk_box_layout_set_spacing (GTK_BOX_LAYOUT (layout), 12);
+  gtk_widget_set_parent (box, GTK_WIDGET (self));
+  gtk_widget_set_parent (self->button, GTK_WIDGET (self));
+  g_signal_connect_swapped (self->button, "clicked", G_CALLBACK (on_cancel), self);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_new:
+ * @trainer: (nullable): the trainer, or %NULL
+ *
+ * Creates a widget that shows how far a trainer is.
+ *
+ * Returns: (transfer floating): a new widget
+ *
+ * Since: 0.1
+ */
+GtkWidget *
+gtorch_gtk_trainer_progress_new (GTorchTrainer *trainer)
+{
+  return g_object_new (GTORCH_GTK_TYPE_TRAINER_PROGRESS, "trainer", trainer, NULL);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_get_trainer: (get-property trainer)
+ * @self: a progress widget
+ *
+ * Gets the trainer.
+ *
+ * Returns: (transfer none) (nullable): the trainer, or %NULL
+ *
+ * Since: 0.1
+ */
+GTorchTrainer *
+gtorch_gtk_trainer_progress_get_trainer (GTorchGtkTrainerProgress *self)
+{
+  g_return_val_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self), NULL);
+  return self->trainer;
+}
+
+/**
+ * gtorch_gtk_trainer_progress_set_trainer: (set-property trainer)
+ * @self: a progress widget
+ * @trainer: (nullable): a trainer whose signals are emitted in the main context of GTK, or %NULL
+ *
+ * Sets the trainer.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_gtk_trainer_progress_set_trainer (GTorchGtkTrainerProgress *self, GTorchTrainer *trainer)
+{
+  static const gchar *const names[] = { "notify::step", "notify::progress", "notify::loss" };
+
+  g_return_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self));
+  g_return_if_fail (trainer == NULL || GTORCH_IS_TRAINER (trainer));
+  if (self->trainer == trainer)
+    return;
+  if (self->trainer != NULL)
+    g_signal_handlers_disconnect_by_data (self->trainer, self);
+  g_set_object (&self->trainer, trainer);
+  for (guint i = 0; trainer != NULL && i < G_N_ELEMENTS (names); i++)
+    g_signal_connect_swapped (trainer, names[i], G_CALLBACK (update), self);
+  update (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_TRAINER]);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_get_cancellable: (get-property cancellable)
+ * @self: a progress widget
+ *
+ * Gets what the button cancels.
+ *
+ * Returns: (transfer none): the cancellable
+ *
+ * Since: 0.1
+ */
+GCancellable *
+gtorch_gtk_trainer_progress_get_cancellable (GTorchGtkTrainerProgress *self)
+{
+  g_return_val_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self), NULL);
+  return self->cancellable;
+}
+
+/**
+ * gtorch_gtk_trainer_progress_set_cancellable: (set-property cancellable)
+ * @self: a progress widget
+ * @cancellable: (nullable): what the button is to cancel, or %NULL for a new one
+ *
+ * Sets what the button cancels. A cancellable that was cancelled stays so: each run needs a new one.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_gtk_trainer_progress_set_cancellable (GTorchGtkTrainerProgress *self,
+                                             GCancellable *cancellable)
+{
+  g_autoptr (GCancellable) chosen = NULL;
+
+  g_return_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  chosen = cancellable != NULL ? g_object_ref (cancellable) : g_cancellable_new ();
+  if (!g_set_object (&self->cancellable, chosen))
+    return;
+  update (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CANCELLABLE]);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_is_running: (get-property running)
+ * @self: a progress widget
+ *
+ * Tells whether a run of the trainer goes on.
+ *
+ * Returns: %TRUE if it does
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_gtk_trainer_progress_is_running (GTorchGtkTrainerProgress *self)
+{
+  g_return_val_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self), FALSE);
+  return self->trainer != NULL && gtorch_trainer_is_running (self->trainer);
+}
+
+static void
+ran (GObject *object, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
+
+  update (g_task_get_source_object (task));
+  if (gtorch_trainer_run_finish (GTORCH_TRAINER (object), result, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_run_async:
+ * @self: a progress widget
+ * @callback: (nullable) (scope async) (closure user_data): called when the run has ended
+ * @user_data: data for @callback
+ *
+ * Begins a run of the trainer ([method@GTorch.Trainer.run_async]) with a new cancellable, which the button cancels.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_gtk_trainer_progress_run_async (GTorchGtkTrainerProgress *self, GAsyncReadyCallback callback,
+                                       gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self));
+  task = g_task_new (self, NULL, callback, user_data);
+  g_task_set_source_tag (task, gtorch_gtk_trainer_progress_run_async);
+  if (self->trainer == NULL)
+    {
+      g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                               _ ("gtk_trainer_progress_run: there is no trainer"));
+      return;
+    }
+  if (!gtorch_trainer_is_running (
+          self->trainer)) /* otherwise the trainer refuses, and the other run goes on */
+    gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
+  gtorch_trainer_run_async (self->trainer, self->cancellable, ran, g_steal_pointer (&task));
+  update (self);
+}
+
+/**
+ * gtorch_gtk_trainer_progress_run_finish:
+ * @self: a progress widget
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Finishes [method@TrainerProgress.run_async].
+ *
+ * Returns: %TRUE if the run has ended by itself; %FALSE with %G_IO_ERROR_CANCELLED after the button, with
+ *   %GTORCH_ERROR_INVALID without a trainer, or with an error of [method@GTorch.Trainer.run]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_gtk_trainer_progress_run_finish (GTorchGtkTrainerProgress *self, GAsyncResult *result,
+                                        GError **error)
+{
+  g_return_val_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self), FALSE);
+  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
+  return g_task_propagate_boolean (G_TASK (result), error);
+}

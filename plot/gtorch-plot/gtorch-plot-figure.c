@@ -1,0 +1,850 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "gtorch-plot-private.h"
+
+/**
+ * GTorchPlotFigure:
+ *
+ * A picture of tensors: a grid of [class@Axes] below a title.
+ *
+ * Functions such as [func@lines] make one by a call. It is drawn with any cairo context, on the screen, for
+ * example by the widget of gtorch-gtk, or into a file ([method@Figure.save]). Drawing reads no tensors: items keep
+ * their numbers in the memory of the host.
+ *
+ * ```c
+ * g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
+ * GTorchPlotAxes *axes = gtorch_plot_figure_get_axes (figure, 0, 0, NULL);
+ *
+ * if (gtorch_plot_axes_add_line (axes, NULL, losses, "training", &error) == NULL
+ *     || !gtorch_plot_figure_save (figure, file, NULL, &error))
+ *   return FALSE;
+ * ```
+ *
+ * A figure and what is in it belong to one thread.
+ *
+ * Since: 0.1
+ */
+
+#define MAX_PLACES 1024
+#define MAX_POINTS 14400 /* the largest page of PDF */
+#define TITLE_SIZE 15.0
+#define MARGIN     10.0
+#define GAP        12.0
+
+struct _GTorchPlotFigure
+{
+  GObject parent_instance;
+  GPtrArray *cells; /* of Cell */
+  guint n_rows, n_columns;
+  gchar *title;
+  gdouble width, height, resolution;
+  gint scheme; /* of GTorchPlotScheme */
+};
+
+typedef struct
+{
+  guint row, column;
+  GTorchPlotAxes *axes;
+} Cell;
+
+enum
+{
+  PROP_TITLE = 1,
+  PROP_SCHEME,
+  PROP_WIDTH,
+  PROP_HEIGHT,
+  PROP_RESOLUTION,
+  PROP_N_ROWS,
+  PROP_N_COLUMNS,
+  N_PROPS
+};
+
+enum
+{
+  SIGNAL_CHANGED,
+  N_SIGNALS
+};
+
+static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
+
+G_DEFINE_TYPE (GTorchPlotFigure, gtorch_plot_figure, G_TYPE_OBJECT)
+
+void
+gtorch_plot_figure_changed (GTorchPlotFigure *self)
+{
+  g_signal_emit (self, signals[SIGNAL_CHANGED], 0);
+}
+
+static void
+cell_free (gpointer data)
+{
+  Cell *cell = data;
+
+  gtorch_plot_axes_leave (cell->axes);
+  g_object_unref (cell->axes);
+  g_free (cell);
+}
+
+static void
+gtorch_plot_figure_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  GTorchPlotFigure *self = GTORCH_PLOT_FIGURE (object);
+
+  switch (id)
+    {
+    case PROP_TITLE:
+      g_value_set_string (value, self->title);
+      break;
+    case PROP_SCHEME:
+      g_value_set_enum (value, self->scheme);
+      break;
+    case PROP_WIDTH:
+      g_value_set_double (value, self->width);
+      break;
+    case PROP_HEIGHT:
+      g_value_set_double (value, self->height);
+      break;
+    case PROP_RESOLUTION:
+      g_value_set_double (value, self->resolution);
+      break;
+    case PROP_N_ROWS:
+      g_value_set_uint (value, self->n_rows);
+      break;
+    case PROP_N_COLUMNS:
+      g_value_set_uint (value, self->n_columns);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+    }
+}
+
+static void
+gtorch_plot_figure_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchPlotFigure *self = GTORCH_PLOT_FIGURE (object);
+  g_autoptr (GError) error = NULL;
+
+  switch (id)
+    {
+    case PROP_TITLE:
+      gtorch_plot_figure_set_title (self, g_value_get_string (value));
+      break;
+    case PROP_SCHEME:
+      gtorch_plot_figure_set_scheme (self, g_value_get_enum (value));
+      break;
+    case PROP_WIDTH:
+      gtorch_plot_figure_set_size (self, g_value_get_double (value), self->height, &error);
+      break;
+    case PROP_HEIGHT:
+      gtorch_plot_figure_set_size (self, self->width, g_value_get_double (value), &error);
+      break;
+    case PROP_RESOLUTION:
+      gtorch_plot_figure_set_resolution (self, g_value_get_double (value), &error);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+    }
+  if (error != NULL)
+    g_warning ("%s", error->message);
+}
+
+static void
+gtorch_plot_figure_finalize (GObject *object)
+{
+  GTorchPlotFigure *self = GTORCH_PLOT_FIGURE (object);
+
+  g_ptr_array_unref (self->cells);
+  g_free (self->title);
+  G_OBJECT_CLASS (gtorch_plot_figure_parent_class)->finalize (object);
+}
+
+static void
+gtorch_plot_figure_class_init (GTorchPlotFigureClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = gtorch_plot_figure_get_property;
+  object_class->set_property = gtorch_plot_figure_set_property;
+  object_class->finalize = gtorch_plot_figure_finalize;
+  /**
+   * GTorchPlotFigure:title:
+   *
+   * The title above all axes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_TITLE] = g_param_spec_string ("title", NULL, NULL, NULL, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotFigure:scheme:
+   *
+   * The colours.
+   *
+   * Since: 0.1
+   */
+  props[PROP_SCHEME] = g_param_spec_enum ("scheme", NULL, NULL, GTORCH_PLOT_TYPE_SCHEME,
+                                          GTORCH_PLOT_SCHEME_LIGHT, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotFigure:width:
+   *
+   * The width in files, in points (1/72 inch).
+   *
+   * Since: 0.1
+   */
+  props[PROP_WIDTH] =
+      g_param_spec_double ("width", NULL, NULL, 1, MAX_POINTS, 560, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotFigure:height:
+   *
+   * The height in files, in points (1/72 inch).
+   *
+   * Since: 0.1
+   */
+  props[PROP_HEIGHT] =
+      g_param_spec_double ("height", NULL, NULL, 1, MAX_POINTS, 350, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotFigure:resolution:
+   *
+   * The pixels in an inch of PNG files. Thin lines are sharpest at multiples of 72.
+   *
+   * Since: 0.1
+   */
+  props[PROP_RESOLUTION] =
+      g_param_spec_double ("resolution", NULL, NULL, 1, 2400, 144, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotFigure:n-rows:
+   *
+   * The number of rows of axes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_N_ROWS] = g_param_spec_uint ("n-rows", NULL, NULL, 0, G_MAXUINT, 0,
+                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchPlotFigure:n-columns:
+   *
+   * The number of columns of axes.
+   *
+   * Since: 0.1
+   */
+  props[PROP_N_COLUMNS] = g_param_spec_uint ("n-columns", NULL, NULL, 0, G_MAXUINT, 0,
+                                             G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+  /**
+   * GTorchPlotFigure::changed:
+   * @self: a figure
+   *
+   * Emitted when the picture has changed: at once, for each point that is added, too. What draws it does so
+   * later, once for many changes.
+   *
+   * Since: 0.1
+   */
+  signals[SIGNAL_CHANGED] = g_signal_new ("changed", GTORCH_PLOT_TYPE_FIGURE, G_SIGNAL_RUN_LAST, 0,
+                                          NULL, NULL, NULL, G_TYPE_NONE, 0);
+}
+
+static void
+gtorch_plot_figure_init (GTorchPlotFigure *self)
+{
+  self->cells = g_ptr_array_new_with_free_func (cell_free);
+  self->width = 560;
+  self->height = 350;
+  self->resolution = 144;
+}
+
+/**
+ * gtorch_plot_figure_new:
+ *
+ * Creates a figure without axes.
+ *
+ * Returns: (transfer full): a new figure
+ *
+ * Since: 0.1
+ */
+GTorchPlotFigure *
+gtorch_plot_figure_new (void)
+{
+  return g_object_new (GTORCH_PLOT_TYPE_FIGURE, NULL);
+}
+
+/**
+ * gtorch_plot_figure_get_axes:
+ * @self: a figure
+ * @row: the row, from 0 to 1023
+ * @column: the column, from 0 to 1023
+ * @error: return location for an error
+ *
+ * Gets the axes at a place of the grid, and makes them and the place if they are not there.
+ *
+ * Returns: (transfer none): the axes, which belong to the figure, or %NULL with %GTORCH_ERROR_INDEX if there is no
+ *   such place
+ *
+ * Since: 0.1
+ */
+GTorchPlotAxes *
+gtorch_plot_figure_get_axes (GTorchPlotFigure *self, gint row, gint column, GError **error)
+{
+  GObject *object = (GObject *) self;
+  Cell *cell;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  if (row < 0 || row >= MAX_PLACES || column < 0 || column >= MAX_PLACES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("plot_figure_get_axes: there is no row %d and column %d: both are from 0 to "
+                      "%d"),
+                   row, column, MAX_PLACES - 1);
+      return NULL;
+    }
+  for (guint i = 0; i < self->cells->len; i++)
+    {
+      cell = self->cells->pdata[i];
+      if (cell->row == (guint) row && cell->column == (guint) column)
+        return cell->axes;
+    }
+  cell = g_new (Cell, 1);
+  *cell = (Cell){ row, column, gtorch_plot_axes_new (self) };
+  g_ptr_array_add (self->cells, cell);
+  g_object_freeze_notify (object);
+  if ((guint) row >= self->n_rows)
+    {
+      self->n_rows = row + 1;
+      g_object_notify_by_pspec (object, props[PROP_N_ROWS]);
+    }
+  if ((guint) column >= self->n_columns)
+    {
+      self->n_columns = column + 1;
+      g_object_notify_by_pspec (object, props[PROP_N_COLUMNS]);
+    }
+  g_object_thaw_notify (object);
+  gtorch_plot_figure_changed (self);
+  return cell->axes;
+}
+
+/**
+ * gtorch_plot_figure_get_n_rows: (get-property n-rows)
+ * @self: a figure
+ *
+ * Gets the number of rows of axes.
+ *
+ * Returns: the number
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_plot_figure_get_n_rows (GTorchPlotFigure *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), 0);
+  return self->n_rows;
+}
+
+/**
+ * gtorch_plot_figure_get_n_columns: (get-property n-columns)
+ * @self: a figure
+ *
+ * Gets the number of columns of axes.
+ *
+ * Returns: the number
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_plot_figure_get_n_columns (GTorchPlotFigure *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), 0);
+  return self->n_columns;
+}
+
+/* --- settings --- */
+
+/**
+ * gtorch_plot_figure_get_title: (get-property title)
+ * @self: a figure
+ *
+ * Gets the title above all axes.
+ *
+ * Returns: (transfer none) (nullable): the title, or %NULL
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_plot_figure_get_title (GTorchPlotFigure *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  return self->title;
+}
+
+/**
+ * gtorch_plot_figure_set_title: (set-property title)
+ * @self: a figure
+ * @title: (nullable): the title, or %NULL
+ *
+ * Sets the title above all axes.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_set_title (GTorchPlotFigure *self, const gchar *title)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  if (g_strcmp0 (self->title, title) == 0)
+    return;
+  g_free (self->title);
+  self->title = g_strdup (title);
+  gtorch_plot_figure_changed (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_TITLE]);
+}
+
+/**
+ * gtorch_plot_figure_get_size:
+ * @self: a figure
+ * @width: (out): the width in points
+ * @height: (out): the height in points
+ *
+ * Gets the size in files.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_get_size (GTorchPlotFigure *self, gdouble *width, gdouble *height)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (width != NULL && height != NULL);
+  *width = self->width;
+  *height = self->height;
+}
+
+/**
+ * gtorch_plot_figure_set_size:
+ * @self: a figure
+ * @width: the width in points (1/72 inch)
+ * @height: the height in points
+ * @error: return location for an error
+ *
+ * Sets the size in files. Texts keep theirs.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a side is not from 1 to 14400
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble height, GError **error)
+{
+  const gdouble former_width = self->width, former_height = self->height;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  if (!(width >= 1 && width <= MAX_POINTS && height >= 1 && height <= MAX_POINTS))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_figure_set_size: %g by %g: both must be from 1 to %d points"), width,
+                   height, MAX_POINTS);
+      return FALSE;
+    }
+  self->width = width;
+  self->height = height;
+  gtorch_plot_figure_changed (self);
+  if (former_width != width)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WIDTH]);
+  if (former_height != height)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_HEIGHT]);
+  return TRUE;
+}
+
+/**
+ * gtorch_plot_figure_get_resolution: (get-property resolution)
+ * @self: a figure
+ *
+ * Gets the resolution of PNG files.
+ *
+ * Returns: the pixels in an inch
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_plot_figure_get_resolution (GTorchPlotFigure *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), 0);
+  return self->resolution;
+}
+
+/**
+ * gtorch_plot_figure_set_resolution:
+ * @self: a figure
+ * @resolution: the pixels in an inch, from 1 to 2400
+ * @error: return location for an error
+ *
+ * Sets the resolution of PNG files.
+ *
+ * Returns: %TRUE on success, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_resolution (GTorchPlotFigure *self, gdouble resolution, GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  if (!(resolution >= 1 && resolution <= 2400))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_figure_set_resolution: %g pixels in an inch are not from 1 to 2400"),
+                   resolution);
+      return FALSE;
+    }
+  if (self->resolution == resolution)
+    return TRUE;
+  self->resolution = resolution;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_RESOLUTION]);
+  return TRUE;
+}
+
+/**
+ * gtorch_plot_figure_get_scheme: (get-property scheme)
+ * @self: a figure
+ *
+ * Gets the colours.
+ *
+ * Returns: the scheme
+ *
+ * Since: 0.1
+ */
+GTorchPlotScheme
+gtorch_plot_figure_get_scheme (GTorchPlotFigure *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), GTORCH_PLOT_SCHEME_LIGHT);
+  return (GTorchPlotScheme) self->scheme;
+}
+
+/**
+ * gtorch_plot_figure_set_scheme: (set-property scheme)
+ * @self: a figure
+ * @scheme: the scheme
+ *
+ * Sets the colours.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (scheme == GTORCH_PLOT_SCHEME_LIGHT || scheme == GTORCH_PLOT_SCHEME_DARK);
+  if (self->scheme == (gint) scheme)
+    return;
+  self->scheme = scheme;
+  gtorch_plot_figure_changed (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SCHEME]);
+}
+
+/* --- drawing --- */
+
+/* All axes have the same margins, so that they are equally large and in line. */
+static void
+draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
+            gdouble width, gdouble height)
+{
+  const guint n = self->cells->len;
+  const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
+  const gdouble cell_width = (width - 2 * MARGIN - (self->n_columns - 1) * gap) / self->n_columns;
+  const gdouble cell_height = (height - top - MARGIN - (self->n_rows - 1) * gap) / self->n_rows;
+  g_autofree GTorchPlotLayout **layouts = g_new (GTorchPlotLayout *, n);
+  GTorchPlotMargins margins = { 0 };
+
+  for (guint i = 0; i < n; i++)
+    {
+      const GTorchPlotMargins *needed;
+
+      layouts[i] = gtorch_plot_layout_new (((Cell *) self->cells->pdata[i])->axes, cr, theme,
+                                           cell_width, cell_height);
+      needed = gtorch_plot_layout_get_margins (layouts[i]);
+      margins.left = MAX (margins.left, needed->left);
+      margins.right = MAX (margins.right, needed->right);
+      margins.top = MAX (margins.top, needed->top);
+      margins.bottom = MAX (margins.bottom, needed->bottom);
+    }
+  for (guint i = 0; i < n; i++)
+    {
+      const Cell *cell = self->cells->pdata[i];
+
+      cairo_save (cr);
+      gtorch_plot_layout_draw (layouts[i], MARGIN + cell->column * (cell_width + gap),
+                               top + cell->row * (cell_height + gap), cell_width, cell_height,
+                               &margins);
+      cairo_restore (cr);
+      gtorch_plot_layout_free (layouts[i]);
+    }
+}
+
+/**
+ * gtorch_plot_figure_draw_over:
+ * @self: a figure
+ * @cr: a cairo context
+ * @width: the width
+ * @height: the height
+ * @scheme: the colours, in place of the figure's own ones
+ *
+ * Draws the figure like [method@Figure.draw], but without a ground, over what is there.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width, gdouble height,
+                              GTorchPlotScheme scheme)
+{
+  const GTorchPlotTheme *theme = gtorch_plot_theme_get (scheme);
+  gdouble top = MARGIN;
+
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (cr != NULL);
+  if (!(width > 0 && height > 0))
+    return;
+  cairo_save (cr);
+  cairo_rectangle (cr, 0, 0, width, height);
+  cairo_clip (cr);
+  cairo_new_path (cr);
+  if (self->title != NULL)
+    {
+      gtorch_plot_set_source (cr, &theme->text, 1);
+      gtorch_plot_text_draw (cr, self->title, TITLE_SIZE, TRUE, width / 2, MARGIN - 2,
+                             GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START, 0);
+      top += 1.6 * TITLE_SIZE;
+    }
+  if (self->cells->len > 0)
+    draw_cells (self, cr, theme, top, width, height);
+  cairo_restore (cr);
+}
+
+/**
+ * gtorch_plot_figure_draw:
+ * @self: a figure
+ * @cr: a cairo context
+ * @width: the width, in units of the context
+ * @height: the height
+ *
+ * Draws the figure into a rectangle whose upper left corner is at (0, 0). Texts and lines keep their sizes,
+ * whatever that of the rectangle is.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_draw (GTorchPlotFigure *self, cairo_t *cr, gdouble width, gdouble height)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (cr != NULL);
+  if (!(width > 0 && height > 0))
+    return;
+  cairo_save (cr);
+  gtorch_plot_set_source (cr, &gtorch_plot_theme_get ((GTorchPlotScheme) self->scheme)->ground, 1);
+  cairo_rectangle (cr, 0, 0, width, height);
+  cairo_fill (cr);
+  cairo_restore (cr);
+  gtorch_plot_figure_draw_over (self, cr, width, height, (GTorchPlotScheme) self->scheme);
+}
+
+/* --- files --- */
+
+static cairo_status_t
+append (void *data, const unsigned char *bytes, unsigned int n_bytes)
+{
+  g_byte_array_append (data, bytes, n_bytes);
+  return CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t
+write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
+{
+  const gdouble scale = self->resolution / 72;
+  cairo_surface_t *surface;
+  cairo_status_t status;
+  cairo_t *cr;
+
+  if (format == GTORCH_PLOT_FORMAT_SVG)
+    surface = cairo_svg_surface_create_for_stream (append, bytes, self->width, self->height);
+  else if (format == GTORCH_PLOT_FORMAT_PDF)
+    surface = cairo_pdf_surface_create_for_stream (append, bytes, self->width, self->height);
+  else
+    surface = cairo_image_surface_create (CAIRO_FORMAT_RGB24, (gint) ceil (self->width * scale),
+                                          (gint) ceil (self->height * scale));
+  cr = cairo_create (surface);
+  if (format == GTORCH_PLOT_FORMAT_PNG)
+    cairo_scale (cr, scale, scale);
+  gtorch_plot_figure_draw (self, cr, self->width, self->height);
+  status = cairo_status (cr);
+  cairo_destroy (cr);
+  if (status == CAIRO_STATUS_SUCCESS && format == GTORCH_PLOT_FORMAT_PNG)
+    status = cairo_surface_write_to_png_stream (surface, append, bytes);
+  cairo_surface_finish (surface);
+  if (status == CAIRO_STATUS_SUCCESS)
+    status = cairo_surface_status (surface);
+  cairo_surface_destroy (surface);
+  return status;
+}
+
+/**
+ * gtorch_plot_figure_to_bytes:
+ * @self: a figure
+ * @format: the format
+ * @error: return location for an error
+ *
+ * Draws the figure as a file in memory.
+ *
+ * Returns: (transfer full): the contents of the file, or %NULL with %GTORCH_ERROR_FAILED if cairo cannot draw it, for
+ *   example because it would have more than 32767 pixels on a side
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GError **error)
+{
+  g_autoptr (GByteArray) bytes = g_byte_array_new ();
+  cairo_status_t status;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  g_return_val_if_fail (format >= GTORCH_PLOT_FORMAT_PNG && format <= GTORCH_PLOT_FORMAT_PDF, NULL);
+  status = write_to (self, format, bytes);
+  if (status == CAIRO_STATUS_SUCCESS)
+    return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("plot_figure: %g by %g points with %g pixels in an inch: %s"), self->width,
+               self->height, self->resolution, cairo_status_to_string (status));
+  return NULL;
+}
+
+static gboolean
+find_format (GFile *file, GTorchPlotFormat *format, GError **error)
+{
+  g_autofree gchar *name = g_file_get_basename (file);
+  g_autofree gchar *lower = name != NULL ? g_ascii_strdown (name, -1) : g_strdup ("");
+
+  if (g_str_has_suffix (lower, ".png"))
+    *format = GTORCH_PLOT_FORMAT_PNG;
+  else if (g_str_has_suffix (lower, ".svg"))
+    *format = GTORCH_PLOT_FORMAT_SVG;
+  else if (g_str_has_suffix (lower, ".pdf"))
+    *format = GTORCH_PLOT_FORMAT_PDF;
+  else
+    {
+      g_autofree gchar *valid = g_utf8_make_valid (lower, -1);
+
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("plot_figure_save: the name “%s” ends neither with .png nor with .svg or "
+                      ".pdf"),
+                   valid);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static GBytes *
+make_file (GTorchPlotFigure *self, GFile *file, GError **error)
+{
+  GTorchPlotFormat format;
+
+  return find_format (file, &format, error) ? gtorch_plot_figure_to_bytes (self, format, error)
+                                            : NULL;
+}
+
+/**
+ * gtorch_plot_figure_save:
+ * @self: a figure
+ * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
+ * @cancellable: (nullable): cancels writing
+ * @error: return location for an error
+ *
+ * Writes the figure into a file, in place of what is there.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED, an error of
+ *   [method@Figure.to_bytes], or one of the file system
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
+                         GError **error)
+{
+  g_autoptr (GBytes) bytes = NULL;
+  gconstpointer data;
+  gsize n_bytes;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (G_IS_FILE (file), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  bytes = make_file (self, file, error);
+  if (bytes == NULL)
+    return FALSE;
+  data = g_bytes_get_data (bytes, &n_bytes);
+  return g_file_replace_contents (file, data, n_bytes, NULL, FALSE, G_FILE_CREATE_NONE, NULL,
+                                  cancellable, error);
+}
+
+static void
+written (GObject *object, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
+
+  if (g_file_replace_contents_finish (G_FILE (object), result, NULL, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+/**
+ * gtorch_plot_figure_save_async:
+ * @self: a figure
+ * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
+ * @cancellable: (nullable): cancels writing
+ * @callback: (nullable) (scope async) (closure user_data): called when the file is written
+ * @user_data: data for @callback
+ *
+ * Draws the figure as it is now, and writes the file without blocking the main loop.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
+                               GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GBytes) bytes = NULL;
+  g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
+
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_plot_figure_save_async);
+  bytes = make_file (self, file, &error);
+  if (bytes == NULL)
+    g_task_return_error (task, error);
+  else
+    g_file_replace_contents_bytes_async (file, bytes, NULL, FALSE, G_FILE_CREATE_NONE, cancellable,
+                                         written, g_steal_pointer (&task));
+}
+
+/**
+ * gtorch_plot_figure_save_finish:
+ * @self: a figure
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Finishes [method@Figure.save_async].
+ *
+ * Returns: %TRUE on success; %FALSE with an error of [method@Figure.save] or %G_IO_ERROR_CANCELLED
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_save_finish (GTorchPlotFigure *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_plot_read_finish (self, result, gtorch_plot_figure_save_async, error);
+}

@@ -1,0 +1,881 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A line is drawn with at most four points for each column of half a unit: the first, the least, the greatest and
+ * the last one of those that follow each other in the column. A picture of a million points then takes as
+ * long as one of a few thousand, and looks the same. Where there are more than 20,000 dots, they are small squares, of
+ * which there is one for each unit of the plane. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "gtorch-plot-private.h"
+
+/**
+ * GTorchPlotLine:
+ *
+ * A line through points, or dots at them.
+ *
+ * The numbers come from tensors ([method@Line.set_values]), or one point after the other
+ * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not positive on a
+ * logarithmic axis, the line has a gap.
+ *
+ * A million points whose x grows are drawn in some milliseconds.
+ *
+ * Since: 0.1
+ */
+
+typedef struct
+{
+  gdouble x, y;
+} Point;
+
+struct _GTorchPlotLineClass
+{
+  GTorchPlotItemClass parent_class;
+};
+
+struct _GTorchPlotLine
+{
+  GTorchPlotItem parent_instance;
+  GArray *points; /* of Point */
+  guint max_points;
+  gint style; /* of GTorchPlotStyle */
+  gdouble width;
+  gboolean has_range;
+  GTorchPlotRange range, positive; /* of all numbers; of those with positive x or y */
+};
+
+enum
+{
+  PROP_MAX_POINTS = 1,
+  PROP_N_POINTS,
+  PROP_STYLE,
+  PROP_WIDTH,
+  N_PROPS
+};
+
+static GParamSpec *props[N_PROPS];
+
+G_DEFINE_TYPE (GTorchPlotLine, gtorch_plot_line, GTORCH_PLOT_TYPE_ITEM)
+
+/* --- range --- */
+
+static void
+widen (gdouble *low, gdouble *high, gdouble value)
+{
+  *low = MIN (*low, value);
+  *high = MAX (*high, value);
+}
+
+static void
+add_point (GTorchPlotLine *self, const Point *point)
+{
+  if (!isfinite (point->x) || !isfinite (point->y))
+    return;
+  widen (&self->range.x_low, &self->range.x_high, point->x);
+  widen (&self->range.y_low, &self->range.y_high, point->y);
+  if (point->x > 0)
+    widen (&self->positive.x_low, &self->positive.x_high, point->x);
+  if (point->y > 0)
+    widen (&self->positive.y_low, &self->positive.y_high, point->y);
+}
+
+static void
+gtorch_plot_line_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_log,
+                            GTorchPlotRange *range)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
+  const GTorchPlotRange *x, *y;
+
+  if (!self->has_range)
+    {
+      self->range = self->positive = GTORCH_PLOT_RANGE_EMPTY;
+      for (guint i = 0; i < self->points->len; i++)
+        add_point (self, &g_array_index (self->points, Point, i));
+      self->has_range = TRUE;
+    }
+  x = x_log ? &self->positive : &self->range;
+  y = y_log ? &self->positive : &self->range;
+  if (x->x_low > x->x_high || y->y_low > y->y_high)
+    return;
+  widen (&range->x_low, &range->x_high, x->x_low);
+  widen (&range->x_low, &range->x_high, x->x_high);
+  widen (&range->y_low, &range->y_high, y->y_low);
+  widen (&range->y_low, &range->y_high, y->y_high);
+}
+
+/* --- drawing --- */
+
+/* What gtorch_plot_canvas_x () and its like compute, for many numbers. */
+typedef struct
+{
+  gdouble low, start, scale;
+  gboolean is_log;
+} Map;
+
+static Map
+map_x (const GTorchPlotCanvas *canvas)
+{
+  const GTorchPlotAxis *axis = &canvas->x_axis;
+  const gdouble low = axis->is_log ? axis->log_low : axis->low,
+                high = axis->is_log ? axis->log_high : axis->high;
+
+  return (Map){ axis->is_inverted ? high : low, canvas->x,
+                canvas->width / (axis->is_inverted ? low - high : high - low), axis->is_log };
+}
+
+static Map
+map_y (const GTorchPlotCanvas *canvas)
+{
+  const GTorchPlotAxis *axis = &canvas->y_axis;
+  const gdouble low = axis->is_log ? axis->log_low : axis->low,
+                high = axis->is_log ? axis->log_high : axis->high;
+
+  return (Map){ axis->is_inverted ? low : high, canvas->y,
+                canvas->height / (axis->is_inverted ? high - low : low - high), axis->is_log };
+}
+
+/* NaN or infinite if there is no such place. */
+static inline gdouble
+map_place (const Map *map, gdouble value)
+{
+  const gdouble place =
+      map->start
+      + ((map->is_log ? (value > 0 ? log10 (value) : NAN) : value) - map->low) * map->scale;
+
+  return fabs (value) <= G_MAXDOUBLE ? CLAMP (place, -1e6, 1e6)
+                                     : NAN; /* cairo's numbers end at 8e6 */
+}
+
+/* What follows each other in one column. */
+typedef struct
+{
+  gint column;
+  guint n;
+  Point first, low, high, last;
+  gboolean low_is_first;
+} Run;
+
+/* A line while it is drawn. Pieces of some points are drawn one by one: cairo takes much longer for a
+ * path that covers itself many times. */
+typedef struct
+{
+  cairo_t *cr;
+  Run run;
+  guint n_points; /* since the last gap */
+  guint n_piece;  /* since the last piece */
+  gboolean is_whole;
+} Pen;
+
+#define PIECE     48
+#define MANY_DOTS 20000
+
+static void
+pen_go (Pen *pen, const Point *point)
+{
+  if (pen->n_points == 0)
+    cairo_move_to (pen->cr, point->x, point->y);
+  else
+    cairo_line_to (pen->cr, point->x, point->y);
+  pen->n_points++;
+  if (++pen->n_piece < PIECE || pen->is_whole)
+    return;
+  cairo_stroke (pen->cr);
+  cairo_move_to (pen->cr, point->x, point->y);
+  pen->n_piece = 0;
+}
+
+static void
+pen_end_run (Pen *pen)
+{
+  Run *run = &pen->run;
+
+  if (run->n == 0)
+    return;
+  pen_go (pen, &run->first);
+  if (run->n > 2)
+    {
+      const Point *earlier = run->low_is_first ? &run->low : &run->high;
+      const Point *later = run->low_is_first ? &run->high : &run->low;
+
+      if (earlier->y != run->first.y)
+        pen_go (pen, earlier);
+      if (later->y != earlier->y)
+        pen_go (pen, later);
+    }
+  if (run->n > 1)
+    pen_go (pen, &run->last);
+  run->n = 0;
+}
+
+static void
+pen_add (Pen *pen, Point place)
+{
+  const gint column = (gint) floor (2 * place.x);
+  Run *run = &pen->run;
+
+  if (run->n > 0 && column != run->column)
+    pen_end_run (pen);
+  if (run->n == 0)
+    {
+      run->column = column;
+      run->first = run->low = run->high = place;
+      run->low_is_first = TRUE;
+    }
+  else if (place.y < run->low.y)
+    {
+      run->low = place;
+      run->low_is_first = FALSE;
+    }
+  else if (place.y > run->high.y)
+    {
+      run->high = place;
+      run->low_is_first = TRUE;
+    }
+  run->last = place;
+  run->n++;
+}
+
+static void
+pen_lift (Pen *pen)
+{
+  pen_end_run (pen);
+  if (pen->n_points == 1) /* one point between gaps: a dot, by the round ends */
+    cairo_rel_line_to (pen->cr, 0, 0);
+  pen->n_points = 0;
+}
+
+static gboolean
+set_dashes (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
+{
+  static const gdouble dashes[][2] = { { 7, 3 }, { 2, 3 }, { 12, 4 } };
+  const guint n = canvas->theme->n_series, round = self->parent_instance.place / n;
+
+  if (round == 0 || self->parent_instance.color != NULL)
+    return FALSE;
+  cairo_set_dash (canvas->cr, dashes[(round - 1) % G_N_ELEMENTS (dashes)], 2, 0);
+  return TRUE;
+}
+
+static void
+draw_line (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
+{
+  cairo_t *cr = canvas->cr;
+  const Map x_map = map_x (canvas), y_map = map_y (canvas);
+  Pen pen = { cr };
+
+  cairo_save (cr);
+  cairo_set_line_width (cr, self->width);
+  cairo_set_line_join (cr, self->points->len > 8 * canvas->width ? CAIRO_LINE_JOIN_BEVEL
+                                                                 : CAIRO_LINE_JOIN_ROUND);
+  pen.is_whole = set_dashes (self, canvas);
+  cairo_set_line_cap (cr, pen.is_whole ? CAIRO_LINE_CAP_BUTT : CAIRO_LINE_CAP_ROUND);
+  for (guint i = 0; i < self->points->len; i++)
+    {
+      const Point *point = &g_array_index (self->points, Point, i);
+      Point place = { map_place (&x_map, point->x), map_place (&y_map, point->y) };
+
+      if (!isnan (place.x) && !isnan (place.y))
+        pen_add (&pen, place);
+      else
+        pen_lift (&pen);
+    }
+  pen_lift (&pen);
+  cairo_stroke (cr);
+  cairo_restore (cr);
+}
+
+static gdouble
+dot_radius (GTorchPlotLine *self)
+{
+  return MAX (1.25, 1.4 * self->width);
+}
+
+static void
+draw_dots (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
+{
+  const Map x_map = map_x (canvas), y_map = map_y (canvas);
+  const gint columns = (gint) MIN (canvas->width + 2, 10000),
+             rows = (gint) MIN (canvas->height + 2, 10000);
+  const gboolean is_many = self->points->len > MANY_DOTS;
+  g_autofree guint8 *taken = is_many ? g_malloc0 ((gsize) columns * rows) : NULL;
+  const gdouble radius = dot_radius (self);
+  guint n = 0;
+
+  for (guint i = 0; i < self->points->len; i++)
+    {
+      const Point *point = &g_array_index (self->points, Point, i);
+      const gdouble x = map_place (&x_map, point->x), y = map_place (&y_map, point->y);
+      const gdouble column = x - canvas->x, row = y - canvas->y;
+
+      if (!(column >= -radius && column < columns && row >= -radius && row < rows))
+        continue;
+      if (is_many)
+        {
+          guint8 *place = taken + (gsize) MAX (row, 0) * columns + (gsize) MAX (column, 0);
+
+          if (*place)
+            continue;
+          *place = 1;
+          cairo_rectangle (canvas->cr, floor (x) - 1, floor (y) - 1, 2, 2);
+        }
+      else
+        {
+          cairo_new_sub_path (canvas->cr);
+          cairo_arc (canvas->cr, x, y, radius, 0, 2 * G_PI);
+        }
+      if (++n % PIECE == 0)
+        cairo_fill (canvas->cr);
+    }
+  cairo_fill (canvas->cr);
+}
+
+static void
+gtorch_plot_line_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
+
+  gtorch_plot_item_set_source (item, canvas, 1);
+  if (self->style != GTORCH_PLOT_STYLE_POINTS)
+    draw_line (self, canvas);
+  if (self->style != GTORCH_PLOT_STYLE_LINE)
+    draw_dots (self, canvas);
+}
+
+static void
+gtorch_plot_line_draw_sample (GTorchPlotItem *item, const GTorchPlotCanvas *canvas, gdouble x,
+                              gdouble y, gdouble width, gdouble height)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
+  cairo_t *cr = canvas->cr;
+
+  gtorch_plot_item_set_source (item, canvas, 1);
+  if (self->style != GTORCH_PLOT_STYLE_POINTS)
+    {
+      cairo_save (cr);
+      cairo_move_to (cr, x, y + height / 2);
+      cairo_rel_line_to (cr, width, 0);
+      cairo_set_line_width (cr, MAX (self->width, 1.5));
+      set_dashes (self, canvas);
+      cairo_stroke (cr);
+      cairo_restore (cr);
+    }
+  if (self->style != GTORCH_PLOT_STYLE_LINE)
+    {
+      cairo_arc (cr, x + width / 2, y + height / 2, dot_radius (self), 0, 2 * G_PI);
+      cairo_fill (cr);
+    }
+}
+
+/* The part of some of the points. */
+static gdouble
+gtorch_plot_line_count_in (GTorchPlotItem *item, const GTorchPlotCanvas *canvas, gdouble x,
+                           gdouble y, gdouble width, gdouble height)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
+  const guint step = MAX (1, self->points->len / 500);
+  guint n = 0, n_in = 0;
+
+  for (guint i = 0; i < self->points->len; i += step, n++)
+    {
+      const Point *point = &g_array_index (self->points, Point, i);
+      const gdouble px = gtorch_plot_canvas_x (canvas, point->x) - x;
+      const gdouble py = gtorch_plot_canvas_y (canvas, point->y) - y;
+
+      n_in += px >= 0 && px <= width && py >= 0 && py <= height;
+    }
+  return n > 0 ? (gdouble) n_in / n : 0;
+}
+
+/* --- class --- */
+
+static void
+gtorch_plot_line_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (object);
+
+  if (id == PROP_MAX_POINTS)
+    g_value_set_uint (value, self->max_points);
+  else if (id == PROP_N_POINTS)
+    g_value_set_uint (value, self->points->len);
+  else if (id == PROP_STYLE)
+    g_value_set_enum (value, self->style);
+  else if (id == PROP_WIDTH)
+    g_value_set_double (value, self->width);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+gtorch_plot_line_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (object);
+
+  if (id == PROP_MAX_POINTS)
+    gtorch_plot_line_set_max_points (self, g_value_get_uint (value));
+  else if (id == PROP_STYLE)
+    gtorch_plot_line_set_style (self, g_value_get_enum (value));
+  else if (id == PROP_WIDTH)
+    gtorch_plot_line_set_width (self, g_value_get_double (value));
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+gtorch_plot_line_finalize (GObject *object)
+{
+  g_array_unref (GTORCH_PLOT_LINE (object)->points);
+  G_OBJECT_CLASS (gtorch_plot_line_parent_class)->finalize (object);
+}
+
+static void
+gtorch_plot_line_class_init (GTorchPlotLineClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GTorchPlotItemClass *item_class = (GTorchPlotItemClass *) klass;
+
+  object_class->get_property = gtorch_plot_line_get_property;
+  object_class->set_property = gtorch_plot_line_set_property;
+  object_class->finalize = gtorch_plot_line_finalize;
+  item_class->takes_color = TRUE;
+  item_class->add_range = gtorch_plot_line_add_range;
+  item_class->draw = gtorch_plot_line_draw;
+  item_class->draw_sample = gtorch_plot_line_draw_sample;
+  item_class->count_in = gtorch_plot_line_count_in;
+  /**
+   * GTorchPlotLine:max-points:
+   *
+   * How many of the last points are kept; 0: all.
+   *
+   * Since: 0.1
+   */
+  props[PROP_MAX_POINTS] =
+      g_param_spec_uint ("max-points", NULL, NULL, 0, G_MAXUINT, 0, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotLine:n-points:
+   *
+   * The number of points.
+   *
+   * Since: 0.1
+   */
+  props[PROP_N_POINTS] = g_param_spec_uint ("n-points", NULL, NULL, 0, G_MAXUINT, 0,
+                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  /**
+   * GTorchPlotLine:style:
+   *
+   * How the points are drawn.
+   *
+   * Since: 0.1
+   */
+  props[PROP_STYLE] = g_param_spec_enum ("style", NULL, NULL, GTORCH_PLOT_TYPE_STYLE,
+                                         GTORCH_PLOT_STYLE_LINE, GTORCH_PLOT_PARAM_FLAGS);
+  /**
+   * GTorchPlotLine:width:
+   *
+   * The width of the line, from 0.1 to 100 points. Dots grow with it.
+   *
+   * Since: 0.1
+   */
+  props[PROP_WIDTH] =
+      g_param_spec_double ("width", NULL, NULL, 0.1, 100, 1.6, GTORCH_PLOT_PARAM_FLAGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+}
+
+static void
+gtorch_plot_line_init (GTorchPlotLine *self)
+{
+  self->points = g_array_new (FALSE, FALSE, sizeof (Point));
+  self->width = 1.6;
+}
+
+/**
+ * gtorch_plot_line_new:
+ * @label: (nullable): the name in the legend
+ *
+ * Creates a line without points.
+ *
+ * Returns: (transfer full): a new line
+ *
+ * Since: 0.1
+ */
+GTorchPlotLine *
+gtorch_plot_line_new (const gchar *label)
+{
+  return g_object_new (GTORCH_PLOT_TYPE_LINE, "label", label, NULL);
+}
+
+/* --- points --- */
+
+static void
+limit (GTorchPlotLine *self)
+{
+  if (self->max_points > 0 && self->points->len > self->max_points)
+    {
+      g_array_remove_range (self->points, 0, self->points->len - self->max_points);
+      self->has_range = FALSE;
+    }
+}
+
+static void
+points_changed (GTorchPlotLine *self)
+{
+  limit (self);
+  gtorch_plot_item_changed (&self->parent_instance);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_N_POINTS]);
+}
+
+static void
+set_points (GTorchPlotLine *self, const gdouble *x, const gdouble *y, gsize n)
+{
+  g_array_set_size (self->points, n);
+  for (gsize i = 0; i < n; i++)
+    g_array_index (self->points, Point, i) = (Point){ x != NULL ? x[i] : i, y[i] };
+  self->has_range = FALSE;
+  points_changed (self);
+}
+
+static void
+take_values (GTorchPlotItem *item, GTorchPlotRead *read)
+{
+  set_points (GTORCH_PLOT_LINE (item), read->values[0], read->values[1], read->n_values[1]);
+}
+
+#define SET_VALUES "plot_line_set_values"
+
+static gboolean
+check_values (GTorchTensor *x, GTorchTensor *y, GError **error)
+{
+  g_autofree gchar *x_shape = x != NULL ? gtorch_plot_shape_text (x) : NULL;
+  g_autofree gchar *y_shape = gtorch_plot_shape_text (y);
+
+  if ((x != NULL && !gtorch_plot_check_dtype (SET_VALUES, "x", x, error))
+      || !gtorch_plot_check_dtype (SET_VALUES, "y", y, error))
+    return FALSE;
+  if (gtorch_tensor_get_n_dims (y) != 1)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("%s: y has the shape %s, not one dimension"), SET_VALUES, y_shape);
+  else if (x != NULL && g_strcmp0 (x_shape, y_shape) != 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("%s: x has the shape %s and y the shape %s, which must be the same"),
+                 SET_VALUES, x_shape, y_shape);
+  else if (gtorch_tensor_get_numel (y) > G_MAXINT)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("%s: y has %" PRId64 " elements, and a line at most %d points"), SET_VALUES,
+                 gtorch_tensor_get_numel (y), G_MAXINT);
+  else
+    return TRUE;
+  return FALSE;
+}
+
+/**
+ * gtorch_plot_line_set_values:
+ * @self: a line
+ * @x: (nullable): the horizontal places, one dimension, or %NULL for 0, 1, 2 and so on
+ * @y: the vertical places, as many
+ * @error: return location for an error
+ *
+ * Replaces all points.
+ *
+ * The tensors may be of any dtype that is not complex, on any device. Waits until they are computed;
+ * [method@Line.set_values_async] does not.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or an error of reading
+ *   ([method@GTorch.Tensor.to_doubles]), and the former points
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_line_set_values (GTorchPlotLine *self, GTorchTensor *x, GTorchTensor *y, GError **error)
+{
+  GTorchTensor *tensors[] = { x, y };
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
+  g_return_val_if_fail (x == NULL || GTORCH_IS_TENSOR (x), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (y), FALSE);
+  return check_values (x, y, error)
+         && gtorch_plot_read_now (&self->parent_instance, SET_VALUES, tensors,
+                                  (GTorchPlotRead){ { NULL } }, take_values, error);
+}
+
+/**
+ * gtorch_plot_line_set_values_async:
+ * @self: a line
+ * @x: (nullable): the horizontal places, one dimension, or %NULL for 0, 1, 2 and so on
+ * @y: the vertical places, as many
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the line has the points
+ * @user_data: data for @callback
+ *
+ * Replaces all points without blocking the main loop. Of two such calls, the later one counts.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_set_values_async (GTorchPlotLine *self, GTorchTensor *x, GTorchTensor *y,
+                                   GCancellable *cancellable, GAsyncReadyCallback callback,
+                                   gpointer user_data)
+{
+  GTorchTensor *tensors[] = { x, y };
+  g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
+
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  g_return_if_fail (x == NULL || GTORCH_IS_TENSOR (x));
+  g_return_if_fail (GTORCH_IS_TENSOR (y));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = g_task_new (self, cancellable, callback, user_data);
+  g_task_set_source_tag (task, gtorch_plot_line_set_values_async);
+  if (!check_values (x, y, &error))
+    g_task_return_error (task, error);
+  else
+    gtorch_plot_read_later (&self->parent_instance, SET_VALUES, tensors,
+                            (GTorchPlotRead){ { NULL } }, take_values, task);
+}
+
+/**
+ * gtorch_plot_line_set_values_finish:
+ * @self: a line
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Finishes [method@Line.set_values_async].
+ *
+ * Returns: %TRUE on success; %FALSE with an error of [method@Line.set_values] or %G_IO_ERROR_CANCELLED
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_line_set_values_finish (GTorchPlotLine *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_plot_read_finish (self, result, gtorch_plot_line_set_values_async, error);
+}
+
+/**
+ * gtorch_plot_line_set_points:
+ * @self: a line
+ * @x: (array length=n_points): the horizontal places
+ * @y: (array length=n_points): the vertical places
+ * @n_points: the number of points
+ *
+ * Replaces all points by numbers that are no tensors.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, const gdouble *y,
+                             gsize n_points)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  g_return_if_fail (n_points == 0 || (x != NULL && y != NULL));
+  g_return_if_fail (n_points <= G_MAXINT);
+  self->parent_instance.taken_serial = ++self->parent_instance.serial;
+  set_points (self, x, y, n_points);
+}
+
+/**
+ * gtorch_plot_line_append:
+ * @self: a line
+ * @x: the horizontal place
+ * @y: the vertical place; NaN makes a gap
+ *
+ * Adds a point at the end. The figure is drawn later, once for many points.
+ *
+ * ```c
+ * gtorch_plot_line_append (line, step, loss);
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_append (GTorchPlotLine *self, gdouble x, gdouble y)
+{
+  Point point = { x, y };
+
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  g_return_if_fail (self->points->len < G_MAXINT);
+  g_array_append_val (self->points, point);
+  if (self->has_range)
+    add_point (self, &point);
+  points_changed (self);
+}
+
+/**
+ * gtorch_plot_line_clear:
+ * @self: a line
+ *
+ * Removes all points.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_clear (GTorchPlotLine *self)
+{
+  gtorch_plot_line_set_points (self, NULL, NULL, 0);
+}
+
+/**
+ * gtorch_plot_line_get_n_points: (get-property n-points)
+ * @self: a line
+ *
+ * Gets the number of points.
+ *
+ * Returns: the number
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_plot_line_get_n_points (GTorchPlotLine *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), 0);
+  return self->points->len;
+}
+
+/**
+ * gtorch_plot_line_get_point:
+ * @self: a line
+ * @index: which point, from 0
+ * @x: (out): the horizontal place
+ * @y: (out): the vertical place
+ *
+ * Gets a point.
+ *
+ * Returns: %TRUE if there is such a point; otherwise @x and @y are NaN
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_line_get_point (GTorchPlotLine *self, guint index, gdouble *x, gdouble *y)
+{
+  Point point = { NAN, NAN };
+  gboolean is_there;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
+  g_return_val_if_fail (x != NULL && y != NULL, FALSE);
+  is_there = index < self->points->len;
+  if (is_there)
+    point = g_array_index (self->points, Point, index);
+  *x = point.x;
+  *y = point.y;
+  return is_there;
+}
+
+/* --- settings --- */
+
+/**
+ * gtorch_plot_line_get_max_points: (get-property max-points)
+ * @self: a line
+ *
+ * Gets how many of the last points are kept.
+ *
+ * Returns: the number; 0: all are
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_plot_line_get_max_points (GTorchPlotLine *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), 0);
+  return self->max_points;
+}
+
+/**
+ * gtorch_plot_line_set_max_points: (set-property max-points)
+ * @self: a line
+ * @max_points: how many of the last points are kept; 0: all
+ *
+ * Limits the points, for a line that moves on.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_set_max_points (GTorchPlotLine *self, guint max_points)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  if (self->max_points == max_points)
+    return;
+  self->max_points = max_points;
+  points_changed (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MAX_POINTS]);
+}
+
+/**
+ * gtorch_plot_line_get_style: (get-property style)
+ * @self: a line
+ *
+ * Gets how the points are drawn.
+ *
+ * Returns: the style
+ *
+ * Since: 0.1
+ */
+GTorchPlotStyle
+gtorch_plot_line_get_style (GTorchPlotLine *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), GTORCH_PLOT_STYLE_LINE);
+  return (GTorchPlotStyle) self->style;
+}
+
+/**
+ * gtorch_plot_line_set_style: (set-property style)
+ * @self: a line
+ * @style: the style
+ *
+ * Sets how the points are drawn.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_set_style (GTorchPlotLine *self, GTorchPlotStyle style)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  g_return_if_fail (style >= GTORCH_PLOT_STYLE_LINE && style <= GTORCH_PLOT_STYLE_BOTH);
+  if (self->style == (gint) style)
+    return;
+  self->style = style;
+  gtorch_plot_item_changed (&self->parent_instance);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_STYLE]);
+}
+
+/**
+ * gtorch_plot_line_get_width: (get-property width)
+ * @self: a line
+ *
+ * Gets the width of the line.
+ *
+ * Returns: the width in points
+ *
+ * Since: 0.1
+ */
+gdouble
+gtorch_plot_line_get_width (GTorchPlotLine *self)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), 0);
+  return self->width;
+}
+
+/**
+ * gtorch_plot_line_set_width: (set-property width)
+ * @self: a line
+ * @width: the width, from 0.1 to 100 points
+ *
+ * Sets the width of the line. Dots grow with it.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_line_set_width (GTorchPlotLine *self, gdouble width)
+{
+  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
+  g_return_if_fail (width >= 0.1 && width <= 100);
+  if (self->width == width)
+    return;
+  self->width = width;
+  gtorch_plot_item_changed (&self->parent_instance);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WIDTH]);
+}

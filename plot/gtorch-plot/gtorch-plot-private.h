@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <cairo.h>
+#include <gio/gio.h>
+#include <pango/pangocairo.h>
+
+#include <gtorch-plot/gtorch-plot.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_PLOT_PARAM_FLAGS \
+  (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+
+/* --- colours --- */
+
+typedef struct
+{
+  gdouble red, green, blue;
+} GTorchPlotColor;
+
+typedef struct
+{
+  GTorchPlotColor ground, text, muted, grid, spine;
+  const GTorchPlotColor *series;
+  guint n_series;
+} GTorchPlotTheme;
+
+const GTorchPlotTheme *gtorch_plot_theme_get (GTorchPlotScheme scheme);
+/* "#rrggbb" */
+gboolean gtorch_plot_color_parse (const gchar *text, GTorchPlotColor *color);
+/* position from 0 to 1 */
+GTorchPlotColor gtorch_plot_colormap_look_up (GTorchPlotColormap colormap, gdouble position);
+/* How light a colour looks, from 0 to 1. */
+gdouble gtorch_plot_color_lightness (const GTorchPlotColor *color);
+void gtorch_plot_set_source (cairo_t *cr, const GTorchPlotColor *color, gdouble alpha);
+
+/* --- ticks --- */
+
+typedef struct
+{
+  gdouble low, high; /* low < high, finite; positive if log */
+  gboolean is_log, is_inverted;
+  gdouble log_low, log_high; /* if log */
+} GTorchPlotAxis;
+
+typedef struct
+{
+  gdouble value;
+  gchar *label; /* NULL: a small tick without one */
+} GTorchPlotTick;
+
+/* Where a number is, from 0 to 1 between the ends, and beyond them outside; NaN if it has no place. */
+gdouble gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value);
+/* Returns ticks in growing order, with at most about n of them labelled. */
+GArray *gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n);
+gchar *gtorch_plot_format_number (gdouble value);
+
+/* --- drawing --- */
+
+typedef struct
+{
+  cairo_t *cr;
+  const GTorchPlotTheme *theme;
+  gdouble x, y, width, height; /* of the place between the axes */
+  GTorchPlotAxis x_axis, y_axis;
+} GTorchPlotCanvas;
+
+typedef enum
+{
+  GTORCH_PLOT_START = 0,
+  GTORCH_PLOT_MIDDLE = 1,
+  GTORCH_PLOT_END = 2,
+} GTorchPlotAlign;
+
+gdouble gtorch_plot_canvas_x (const GTorchPlotCanvas *canvas, gdouble value);
+gdouble gtorch_plot_canvas_y (const GTorchPlotCanvas *canvas, gdouble value);
+
+void gtorch_plot_text_measure (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
+                               gdouble *width, gdouble *height);
+/* Places a side or the middle of the text at x, and of its height at y. angle: in radians, around that place. */
+void gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold, gdouble x,
+                            gdouble y, GTorchPlotAlign across, GTorchPlotAlign down, gdouble angle);
+
+/* --- items --- */
+
+/* The least and the greatest numbers; low > high: there are none. */
+typedef struct
+{
+  gdouble x_low, x_high, y_low, y_high;
+} GTorchPlotRange;
+
+#define GTORCH_PLOT_RANGE_EMPTY \
+  ((GTorchPlotRange){ G_MAXDOUBLE, -G_MAXDOUBLE, G_MAXDOUBLE, -G_MAXDOUBLE })
+
+struct _GTorchPlotItem
+{
+  GObject parent_instance;
+  GTorchPlotAxes *axes; /* not owned */
+  gchar *label;
+  gchar *color; /* NULL: by place */
+  gboolean is_visible;
+  guint place; /* among the items that take colours, while they are drawn */
+  guint serial, taken_serial; /* of reads: begun, and the last one whose result was taken */
+};
+
+struct _GTorchPlotItemClass
+{
+  GObjectClass parent_class;
+  gboolean takes_color; /* and is in the legend */
+  /* The range of what is drawn on axes with these scales. */
+  void (*add_range) (GTorchPlotItem *self, gboolean x_log, gboolean y_log, GTorchPlotRange *range);
+  void (*draw) (GTorchPlotItem *self, const GTorchPlotCanvas *canvas);
+  void (*draw_sample) (GTorchPlotItem *self, const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
+                       gdouble width, gdouble height);
+  /* How much of a rectangle of the canvas is taken; for the place of the legend. */
+  gdouble (*count_in) (GTorchPlotItem *self, const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
+                       gdouble width, gdouble height);
+};
+
+#define GTORCH_PLOT_ITEM_GET_CLASS(object) \
+  (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_PLOT_TYPE_ITEM, GTorchPlotItemClass))
+
+void gtorch_plot_item_changed (GTorchPlotItem *self);
+void gtorch_plot_item_set_source (GTorchPlotItem *self, const GTorchPlotCanvas *canvas, gdouble alpha);
+
+void gtorch_plot_axes_changed (GTorchPlotAxes *self);
+GTorchPlotAxes *gtorch_plot_axes_new (GTorchPlotFigure *figure);
+/* The figure is gone. */
+void gtorch_plot_axes_leave (GTorchPlotAxes *self);
+void gtorch_plot_figure_changed (GTorchPlotFigure *self);
+
+/* What stands around the place between the axes. */
+typedef struct
+{
+  gdouble left, right, top, bottom;
+} GTorchPlotMargins;
+
+typedef struct _GTorchPlotLayout GTorchPlotLayout;
+
+/* Looks at the axes for a cell of a size. Free with gtorch_plot_layout_free (). */
+GTorchPlotLayout *gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme *theme,
+                                          gdouble width, gdouble height);
+void gtorch_plot_layout_free (GTorchPlotLayout *layout);
+const GTorchPlotMargins *gtorch_plot_layout_get_margins (const GTorchPlotLayout *layout);
+void gtorch_plot_layout_draw (GTorchPlotLayout *layout, gdouble x, gdouble y, gdouble width, gdouble height,
+                              const GTorchPlotMargins *margins);
+
+struct _GTorchPlotAxes
+{
+  GObject parent_instance;
+  GTorchPlotFigure *figure; /* not owned */
+  GListStore *items;
+  gchar *title, *x_label, *y_label;
+  gint x_scale, y_scale; /* of GTorchPlotScale */
+  gdouble x_low, x_high, y_low, y_high; /* NaN: by the data */
+  gboolean show_legend, show_grid, show_ticks, equal_units;
+};
+
+/* What an image has that its axes are drawn by. */
+gboolean gtorch_plot_image_has_extent (GTorchPlotImage *self);
+gboolean gtorch_plot_image_has_scale (GTorchPlotImage *self, gdouble *low, gdouble *high);
+
+/* Tells whether it has two dimensions, and as many rows and columns as there are names, if there are any. */
+gboolean gtorch_plot_check_matrix (const gchar *op, GTorchTensor *matrix, const gchar *const *row_names,
+                                   const gchar *const *column_names, GError **error);
+
+/* --- reading tensors --- */
+
+#define GTORCH_PLOT_MAX_TENSORS 2
+
+typedef struct
+{
+  gdouble *values[GTORCH_PLOT_MAX_TENSORS]; /* NULL: no such tensor */
+  gsize n_values[GTORCH_PLOT_MAX_TENSORS];
+  guint parameter;             /* the caller's */
+  gsize height, width, n_channels; /* the caller's */
+  gboolean is_last;            /* the caller's: the channels are the last dimension */
+  gdouble unit;                /* the caller's */
+} GTorchPlotRead;
+
+typedef void (*GTorchPlotTake) (GTorchPlotItem *item, GTorchPlotRead *read);
+
+gchar *gtorch_plot_shape_text (GTorchTensor *tensor);
+gboolean gtorch_plot_check_dtype (const gchar *op, const gchar *what, GTorchTensor *tensor, GError **error);
+/* Takes read, whose parameters the caller has set, reads the tensors and calls take. */
+gboolean gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
+                               GTorchPlotRead read, GTorchPlotTake take, GError **error);
+void gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
+                             GTorchPlotRead read, GTorchPlotTake take, GTask *task);
+/* Tells whether a result is of the function that began it, for an item. */
+gboolean gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Tensors become numbers of the host, at once or without blocking the main loop. Of two reads for one item, the
+ * one that was begun later counts, whichever ends last. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+
+#include "gtorch-plot-private.h"
+
+gchar *
+gtorch_plot_shape_text (GTorchTensor *tensor)
+{
+  gsize n_dims;
+  const gint64 *shape = gtorch_tensor_get_shape (tensor, &n_dims);
+  GString *text = g_string_new ("[");
+
+  for (gsize i = 0; i < n_dims; i++)
+    g_string_append_printf (text, "%s%" PRId64, i > 0 ? ", " : "", shape[i]);
+  g_string_append_c (text, ']');
+  return g_string_free (text, FALSE);
+}
+
+gboolean
+gtorch_plot_check_dtype (const gchar *op, const gchar *what, GTorchTensor *tensor, GError **error)
+{
+  const GTorchDType dtype = gtorch_tensor_get_dtype (tensor);
+
+  if (!gtorch_dtype_is_complex (dtype))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+               _ ("%s: %s is of %s, and complex numbers have no place on an axis"), op, what,
+               gtorch_dtype_get_name (dtype));
+  return FALSE;
+}
+
+static void
+clear_read (GTorchPlotRead *read)
+{
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    g_clear_pointer (&read->values[i], g_free);
+}
+
+/* Messages begin with the name of the caller's function. */
+static void
+name_op (GError *error, const gchar *op)
+{
+  gchar *message = g_strconcat (op, ": ", error->message, NULL);
+
+  g_free (error->message);
+  error->message = message;
+}
+
+static void
+take_read (GTorchPlotItem *item, guint serial, GTorchPlotRead *read, GTorchPlotTake take)
+{
+  if (serial > item->taken_serial)
+    {
+      item->taken_serial = serial;
+      take (item, read);
+    }
+  clear_read (read);
+}
+
+gboolean
+gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
+                      GTorchPlotRead read, GTorchPlotTake take, GError **error)
+{
+  GError *failure = NULL;
+
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    if (tensors[i] != NULL)
+      {
+        read.values[i] = gtorch_tensor_to_doubles (tensors[i], &read.n_values[i], &failure);
+        if (read.values[i] == NULL)
+          {
+            name_op (failure, op);
+            g_propagate_error (error, failure);
+            clear_read (&read);
+            return FALSE;
+          }
+      }
+  take_read (item, ++item->serial, &read, take);
+  return TRUE;
+}
+
+typedef struct
+{
+  GTask *task; /* of the item */
+  GTorchPlotRead read;
+  GTorchPlotTake take;
+  const gchar *op;
+  guint serial, n_pending;
+  GTorchTensor *tensors[GTORCH_PLOT_MAX_TENSORS];
+  GError *error;
+} Later;
+
+static void
+end_one (Later *later)
+{
+  if (--later->n_pending > 0)
+    return;
+  if (later->error != NULL)
+    {
+      name_op (later->error, later->op);
+      g_task_return_error (later->task, later->error);
+      clear_read (&later->read);
+    }
+  else if (g_task_return_error_if_cancelled (later->task))
+    clear_read (&later->read);
+  else
+    {
+      take_read (g_task_get_source_object (later->task), later->serial, &later->read, later->take);
+      g_task_return_boolean (later->task, TRUE);
+    }
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    g_clear_object (&later->tensors[i]);
+  g_object_unref (later->task);
+  g_free (later);
+}
+
+static void
+found_doubles (GObject *object, GAsyncResult *result, gpointer data)
+{
+  Later *later = data;
+  guint i = 0;
+  GError *error = NULL;
+
+  /* both may be the same tensor, and their numbers too */
+  while (later->tensors[i] != GTORCH_TENSOR (object) || later->read.values[i] != NULL)
+    if (++i == GTORCH_PLOT_MAX_TENSORS)
+      break;
+  if (i < GTORCH_PLOT_MAX_TENSORS)
+    {
+      later->read.values[i] = gtorch_tensor_to_doubles_finish (GTORCH_TENSOR (object), result,
+                                                               &later->read.n_values[i], &error);
+      if (error != NULL && later->error == NULL)
+        later->error = g_steal_pointer (&error);
+      g_clear_error (&error);
+    }
+  end_one (later);
+}
+
+void
+gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
+                        GTorchPlotRead read, GTorchPlotTake take, GTask *task)
+{
+  Later *later = g_new0 (Later, 1);
+
+  later->task = g_object_ref (task);
+  later->read = read;
+  later->take = take;
+  later->op = op;
+  later->serial = ++item->serial;
+  later->n_pending = 1; /* until all are begun */
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    if (tensors[i] != NULL)
+      {
+        later->tensors[i] = g_object_ref (tensors[i]);
+        later->n_pending++;
+      }
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    if (tensors[i] != NULL)
+      gtorch_tensor_to_doubles_async (tensors[i], g_task_get_cancellable (task), found_doubles,
+                                      later);
+  end_one (later);
+}
+
+gboolean
+gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag, GError **error)
+{
+  if (!g_task_is_valid (result, item) || g_task_get_source_tag (G_TASK (result)) != tag)
+    {
+      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                           _ ("plot: the result is not one of the call that is finished"));
+      return FALSE;
+    }
+  return g_task_propagate_boolean (G_TASK (result), error);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Ticks of axes: at multiples of 1, 2 or 5 times a power of ten, on logarithmic axes at powers of ten. Numbers
+ * have as many digits as neighbours need to differ, and a power of ten beside them if they are very large or
+ * very small. */
+
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gtorch-plot-private.h"
+
+#define MAX_TICKS 200
+
+static void
+tick_clear (gpointer data)
+{
+  g_free (((GTorchPlotTick *) data)->label);
+}
+
+static GArray *
+ticks_new (void)
+{
+  GArray *ticks = g_array_new (FALSE, FALSE, sizeof (GTorchPlotTick));
+
+  g_array_set_clear_func (ticks, tick_clear);
+  return ticks;
+}
+
+static void
+ticks_take (GArray *ticks, gdouble value, gchar *label)
+{
+  GTorchPlotTick tick = { value, label };
+
+  g_array_append_val (ticks, tick);
+}
+
+gdouble
+gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value)
+{
+  gdouble place;
+
+  if (axis->is_log)
+    {
+      if (!(value > 0))
+        return NAN;
+      place = (log10 (value) - axis->log_low) / (axis->log_high - axis->log_low);
+    }
+  else /* halves: the difference of two finite numbers may not be finite */
+    place = (0.5 * value - 0.5 * axis->low) / (0.5 * axis->high - 0.5 * axis->low);
+  return axis->is_inverted ? 1 - place : place;
+}
+
+/* --- numbers as text --- */
+
+static void
+append_exponent (GString *text, gint exponent)
+{
+  static const gchar *const digits[] = { "⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹" };
+  g_autofree gchar *number = g_strdup_printf ("%d", ABS (exponent));
+
+  g_string_append (text, "10");
+  if (exponent < 0)
+    g_string_append (text, "⁻");
+  for (const gchar *c = number; *c != '\0'; c++)
+    g_string_append (text, digits[*c - '0']);
+}
+
+/* Thin blanks between thousands, from five digits on. */
+static gchar *
+with_groups (gchar *text)
+{
+  const gsize n = strspn (text, "0123456789");
+  GString *string;
+
+  if (n < 5 || text[n] != '\0')
+    return text;
+  string = g_string_new (NULL);
+  for (gsize i = 0; i < n; i++)
+    {
+      if (i > 0 && (n - i) % 3 == 0)
+        g_string_append (string, "\u202f");
+      g_string_append_c (string, text[i]);
+    }
+  g_free (text);
+  return g_string_free (string, FALSE);
+}
+
+static gchar *
+with_minus (gchar *text)
+{
+  g_autofree gchar *number = NULL;
+
+  if (text[0] != '-')
+    return with_groups (text);
+  number = with_groups (g_strdup (text + 1));
+  g_free (text);
+  return g_strconcat ("−", number, NULL);
+}
+
+static gchar *
+format_fixed (gdouble value, gint n_digits)
+{
+  gchar buffer[512], format[16];
+
+  g_snprintf (format, sizeof (format), "%%.%df", CLAMP (n_digits, 0, 17));
+  g_ascii_formatd (buffer, sizeof (buffer), format, value);
+  return with_minus (g_strdup (buffer));
+}
+
+/* value = number * 10^exponent, where the numbers have n_digits behind the point. */
+static gchar *
+format_power (gdouble value, gint exponent, gint n_digits)
+{
+  g_autofree gchar *number = NULL;
+  GString *text;
+
+  if (value == 0)
+    return g_strdup ("0");
+  /* in two steps: 10^-exponent may be too large */
+  number =
+      format_fixed (value / pow (10, exponent / 2) / pow (10, exponent - exponent / 2), n_digits);
+  text = g_string_new (NULL);
+  if (g_str_equal (number, "−1"))
+    g_string_append (text, "−");
+  else if (!g_str_equal (number, "1"))
+    g_string_append_printf (text, "%s×", number);
+  append_exponent (text, exponent);
+  return g_string_free (text, FALSE);
+}
+
+/* Four digits, as a number in a cell or beside a bar has. */
+gchar *
+gtorch_plot_format_number (gdouble value)
+{
+  gchar buffer[G_ASCII_DTOSTR_BUF_SIZE];
+  gint exponent;
+
+  if (isnan (value))
+    return g_strdup ("NaN");
+  if (isinf (value))
+    return g_strdup (value > 0 ? "∞" : "−∞");
+  if (value == round (value) && fabs (value) < 1e6)
+    return format_fixed (value, 0);
+  exponent = floor (log10 (fabs (value)));
+  if (exponent < -3 || exponent > 5)
+    return format_power (value, exponent, 1);
+  g_ascii_formatd (buffer, sizeof (buffer), fabs (value) < 1 ? "%.2f" : "%.3g", value);
+  return exponent > 2 ? format_fixed (value, 0) : with_minus (g_strdup (buffer));
+}
+
+/* --- linear --- */
+
+static void
+add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
+{
+  const gdouble range = axis->high - axis->low;
+  gdouble step, power, largest = MAX (fabs (axis->low), fabs (axis->high));
+  gint exponent, top;
+  gint64 first;
+
+  if (!isfinite (range) || !(range > 0) || range / largest < 1e-13)
+    { /* the numbers do not differ in what can be written */
+      ticks_take (ticks, axis->low, format_power (axis->low, (gint) floor (log10 (largest)), 2));
+      return;
+    }
+  step = range / MAX (n, 1);
+  exponent = (gint) floor (log10 (step));
+  power = pow (10, exponent);
+  if (step / power <= 1.0001)
+    step = power;
+  else if (step / power <= 2.0001)
+    step = 2 * power;
+  else if (step / power <= 5.0001)
+    step = 5 * power;
+  else
+    {
+      step = 10 * power;
+      exponent++;
+    }
+  if (!(step > 0) || fabs (axis->low / step) > 1e15)
+    return;
+  top = (gint) floor (log10 (largest * 1.0000001));
+  first = (gint64) ceil (axis->low / step - 1e-6);
+  for (gint64 i = 0; i < MAX_TICKS; i++)
+    {
+      gdouble value = (first + i) * step;
+
+      if (value > axis->high + 1e-6 * step)
+        break;
+      ticks_take (ticks, value,
+                  top > 6 || top < -4 ? format_power (value, top, MAX (top - exponent, 0))
+                                      : format_fixed (value, -exponent));
+    }
+}
+
+/* --- logarithmic --- */
+
+static gchar *
+format_decade (gint exponent)
+{
+  GString *text;
+
+  if (exponent >= -2 && exponent <= 3)
+    return format_fixed (pow (10, exponent), -exponent);
+  text = g_string_new (NULL);
+  append_exponent (text, exponent);
+  return g_string_free (text, FALSE);
+}
+
+static gchar *
+format_in_decade (gint digit, gint exponent)
+{
+  if (exponent >= -3 && exponent <= 3)
+    return format_fixed (digit * pow (10, exponent), -exponent);
+  return format_power (digit * pow (10, exponent), exponent, 0);
+}
+
+static void
+add_log (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
+{
+  const gint first = (gint) floor (log10 (axis->low)), last = (gint) ceil (log10 (axis->high));
+  const gint every = MAX (1, (gint) ceil ((last - first) / MAX (n, 1)));
+  const gboolean has_digits = last - first <= 2;
+  const gdouble low = axis->low * (1 - 1e-9), high = axis->high * (1 + 1e-9);
+
+  for (gint exponent = first; exponent <= last && ticks->len < MAX_TICKS; exponent++)
+    for (gint digit = 1; digit < (every == 1 ? 10 : 2); digit++)
+      {
+        gdouble value = digit * pow (10, exponent);
+
+        if (value < low || value > high)
+          continue;
+        if (digit == 1)
+          ticks_take (ticks, value,
+                      (exponent - first) % every == 0 ? format_decade (exponent) : NULL);
+        else
+          ticks_take (ticks, value,
+                      has_digits && (digit == 2 || digit == 5) ? format_in_decade (digit, exponent)
+                                                               : NULL);
+      }
+}
+
+static guint
+count_labels (const GArray *ticks)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < ticks->len; i++)
+    n += g_array_index (ticks, GTorchPlotTick, i).label != NULL;
+  return n;
+}
+
+GArray *
+gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n)
+{
+  GArray *ticks = ticks_new ();
+
+  if (axis->is_log)
+    {
+      add_log (ticks, axis, n);
+      if (count_labels (ticks) >= 2)
+        return ticks;
+      g_array_set_size (ticks, 0); /* within a decade */
+    }
+  add_linear (ticks, axis, n);
+  return ticks;
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch Monitor on a display and a bus of the test's own, beside a program that exports itself. Its pages are shown by
+its actions, and looked at: what each must have on it has a colour. The pictures stay in the folder that is given."""
+
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import tap  # noqa: E402
+from gi.repository import Gio, GLib  # noqa: E402
+
+PROGRAM, FOLDER, DESKTOP, METAINFO = map(pathlib.Path, sys.argv[1:5])
+del sys.argv[1:5]
+DEMO = pathlib.Path(__file__).resolve().parent / 'demo.py'
+LIMIT = 60  # seconds, for whatever has to happen
+WIDTH, HEIGHT = 1120, 760
+CURVE, BLOCK = (0, 114, 178), (53, 132, 228)  # the colours of curves, and of blocks in use
+NEEDS = ['Xvfb', 'dbus-daemon']
+
+
+class Session:
+    """A display, a bus, the monitor and the program that it shows."""
+
+    def __init__(self):
+        missing = [name for name in NEEDS if not shutil.which(name)]
+        if missing:
+            raise tap.Skip(f'{", ".join(missing)} is not installed')
+        self.folder = tempfile.TemporaryDirectory()
+        self.processes = []
+        self.environment = {
+            **os.environ, 'GTORCH_FAKE_CUDA': 'devices=1,nvml-busy=1', 'GDK_BACKEND': 'x11', 'GSK_RENDERER': 'cairo',
+            'GTK_A11Y': 'none', 'GSETTINGS_BACKEND': 'memory', 'LC_ALL': 'C.UTF-8', 'XDG_DATA_HOME': self.folder.name,
+            'ADW_DISABLE_PORTAL': '1', 'GDK_DISABLE': 'gl', 'HOME': self.folder.name,
+        }
+        self.environment.pop('GTORCH_EXPORT', None)
+        self.environment['DBUS_SESSION_BUS_ADDRESS'] = self.first_line(
+            ['dbus-daemon', '--session', '--nofork', '--print-address'])
+        read, write = os.pipe()
+        screen = f'{WIDTH}x{HEIGHT}x24'
+        self.start(['Xvfb', '-displayfd', str(write), '-screen', '0', screen, '-fbdir', self.folder.name],
+                   pass_fds=[write])
+        os.close(write)
+        with os.fdopen(read) as file:
+            self.environment['DISPLAY'] = ':' + file.readline().strip()
+        self.bus = Gio.DBusConnection.new_for_address_sync(
+            self.environment['DBUS_SESSION_BUS_ADDRESS'],
+            Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION, None, None)
+
+    def start(self, command, **options):
+        process = subprocess.Popen(command, env=self.environment, **options)
+        self.processes.append(process)
+        return process
+
+    def first_line(self, command):
+        return self.start(command, stdout=subprocess.PIPE, text=True).stdout.readline().strip()
+
+    def end(self):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.terminate()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+        self.folder.cleanup()
+
+    def call(self, path, interface, method, arguments, name='org.gtorch.Monitor'):
+        return self.bus.call_sync(name, path, interface, method, arguments, None, Gio.DBusCallFlags.NONE, -1, None)
+
+    def names(self):
+        answer = self.call('/', 'org.freedesktop.DBus', 'ListNames', None, 'org.freedesktop.DBus')
+        return answer.unpack()[0]
+
+    def act(self, action, text):
+        self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Activate',
+                  GLib.Variant('(sava{sv})', (action, [GLib.Variant('s', text)], {})))
+
+    def state(self, action):
+        answer = self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe',
+                           GLib.Variant('(s)', (action,)))
+        return answer.unpack()[0][2][0]
+
+    def until(self, condition, what):
+        end = time.monotonic() + LIMIT
+        while True:
+            try:
+                found = condition()
+            except GLib.Error:
+                found = None
+            if found:
+                return found
+            assert time.monotonic() < end, what
+            time.sleep(0.1)
+
+    def picture(self):
+        """The rows of the display, each with red, green and blue of its pixels one after the other."""
+        data = pathlib.Path(self.folder.name, 'Xvfb_screen0').read_bytes()
+        header = struct.unpack('>25I', data[:100])
+        start, length = header[0] + 12 * header[19], header[12]
+        rows = []
+        for y in range(header[5]):
+            row = data[start + y * length:start + y * length + 4 * header[4]]
+            pixels = bytearray(3 * header[4])
+            pixels[0::3], pixels[1::3], pixels[2::3] = row[2::4], row[1::4], row[0::4]
+            rows.append(bytes(pixels))
+        return rows
+
+    def look(self, name, color, least):
+        """Waits until the picture has at least as many pixels of nearly this colour, and saves it."""
+        def count():
+            rows = self.picture()
+            found = 0
+            for row in rows:
+                for channel in zip(row[0::3], row[1::3], row[2::3]):
+                    found += all(abs(a - b) <= 24 for a, b in zip(channel, color))
+            if found >= least:
+                save(name, rows)
+            return found >= least
+        try:
+            self.until(count, f'{name}: not {least} pixels of {color}')
+        except AssertionError:
+            save(name, self.picture())
+            raise
+
+
+def save(name, rows):
+    def chunk(kind, data):
+        return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+    FOLDER.mkdir(exist_ok=True)
+    header = struct.pack('>IIBBBBB', len(rows[0]) // 3, len(rows), 8, 2, 0, 0, 0)
+    content = zlib.compress(b''.join(b'\0' + row for row in rows), 6)
+    (FOLDER / f'{name}.png').write_bytes(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', content)
+                                         + chunk(b'IEND', b''))
+
+
+def with_session(function):
+    def case():
+        session = Session()
+        try:
+            function(session)
+        finally:
+            session.end()
+    case.__name__ = function.__name__
+    return tap.case(case)
+
+
+@with_session
+def devices_and_a_program_are_shown(session):
+    demo = session.start([sys.executable, DEMO], stdout=subprocess.PIPE, text=True)
+    assert demo.stdout.readline() == 'ready\n'
+    monitor = session.start([PROGRAM])
+    session.until(lambda: session.state('show') == 'cpu', 'there is no window')
+    session.look('cpu', CURVE, 10)
+    session.act('show', 'cuda:0')
+    assert session.state('show') == 'cuda:0'
+    time.sleep(8)  # so that there is something to see
+    session.look('gpu', CURVE, 60)
+    name = session.until(lambda: [n for n in session.names() if n.startswith('org.gtorch.Program1.')], 'no program')[0]
+
+    def shown():
+        session.act('show', name)
+        return session.state('show') == name
+    session.until(shown, 'the program is not in the list')
+    assert session.state('show-view') == 'scalars'
+    session.look('numbers', CURVE, 100)
+    for view, color, least in (('parameters', CURVE, 60), ('memory', BLOCK, 2000)):
+        session.act('show-view', view)
+        session.look(view, color, least)
+    session.act('show-view', 'profile')
+    time.sleep(2)
+    assert session.state('show-view') == 'profile'
+    session.look('profile', (46, 52, 54), 100)
+    session.act('show-view', 'abacus')
+    session.act('show', 'abacus')
+    assert session.state('show') == name and session.state('show-view') == 'profile'
+
+    demo.kill()
+    session.until(lambda: session.state('show') == 'cpu', 'a program that has ended is still shown')
+    assert monitor.poll() is None
+    session.call('/org/gtorch/Monitor', 'org.gtk.Actions', 'Activate',
+                 GLib.Variant('(sava{sv})', ('quit', [], {})))
+    assert monitor.wait(LIMIT) == 0
+
+
+@with_session
+def profiles_are_opened_whatever_they_are(session):
+    folder = pathlib.Path(session.folder.name)
+    texts = {
+        'good.json': '{"traceEvents": [{"ph": "X", "name": "<b>op</b>", "dur": 5}, {"ph": "X"}, 3, null, {"ph": 1}]}',
+        'array.json': '[{"ph": "X", "name": "op", "dur": 5, "cat": 3}]',
+        'empty.json': '',
+        'none.json': '{"traceEvents": []}',
+        'other.json': '{"traceEvents": 5}',
+        'number.json': '5',
+        'wrong.json': '{"traceEvents": [{"ph": "X", "name": ["a"], "dur": "long"}, {"ph": "X", "dur": -1}]}',
+        'binary.json': '\0\1\2',
+        'deep.json': '[' * 1000,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding='utf-8')
+    files = [folder / name for name in texts] + [folder / 'missing.json', folder]
+    monitor = session.start([PROGRAM, *files])
+    session.until(lambda: session.state('show') == f'profile:{len(files)}', 'the last one is not shown')
+    for i in range(len(files)):
+        session.act('show', f'profile:{i + 1}')
+        assert session.state('show') == f'profile:{i + 1}'
+    assert monitor.poll() is None
+
+
+@tap.case
+def it_has_a_version():
+    result = subprocess.run([PROGRAM, '--version'], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith('gtorch-monitor '), result
+
+
+def check_with(program, *arguments):
+    if not shutil.which(program):
+        raise tap.Skip(f'{program} is not installed')
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@tap.case
+def the_desktop_file_is_valid():
+    check_with('desktop-file-validate', DESKTOP)
+
+
+@tap.case
+def the_metainfo_is_valid():
+    check_with('appstreamcli', 'validate', '--no-net', METAINFO)
+
+
+if __name__ == '__main__':
+    tap.main()
