@@ -603,8 +603,8 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
  * gtorch_module_shards_ignore:
  * @param: a parameter
  *
- * Leaves a parameter whole: modules that are sharded afterwards do not divide it. Its gradient is that of this
- * rank, and the program exchanges it.
+ * Leaves a parameter whole: modules that are sharded afterwards do not divide it. Its gradient is that of
+ * this rank, and the program exchanges it.
  *
  * Since: 0.1
  */

@@ -679,6 +679,8 @@ write_own (const Save *save, const Plan *plan, const gint *numbers, guint n_file
           continue;
         last = numbers[i];
         name = name_file (save, plan, last, n_files);
+        if (parts) /* it may be there, but not whole */
+          g_hash_table_add (written, g_strdup (name));
         if (parts ? !make_part_file (save, plan, numbers, last, n_files, error)
                   : !write_file (save, plan, numbers, last, name, cancellable, error))
           return FALSE;

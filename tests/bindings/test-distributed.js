@@ -58,7 +58,8 @@ tap.add('parameters_are_parts', () => {
     tap.equal(layer.weight.grad.toArray(), [[2, 2, 2], [2, 2, 2]]);
     tap.assert(shards.unshard(true) && shards.reshard());
     tap.throws(() => shards.set_forward_prefetch([shards]), error => error.message.includes('not another'));
-    tap.throws(() => shards.adopt(GTorch.ones([1]), layer.weight), error => error.message.includes('another one'));
+    tap.throws(() => shards.adopt(GTorch.ones([1]), layer.weight),
+        error => error.message.includes('another one'));
     tap.equal(GTorch.ModuleShards.find(layer.weight), shards);
 });
 
