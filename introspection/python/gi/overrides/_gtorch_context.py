@@ -141,14 +141,22 @@ class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
         return super().__enter__()
 
 
-def no_grad():
+def _grad_mode(name, enabled, function):
+    if function is None:
+        return _GradMode(enabled)
+    if not callable(function):
+        raise TypeError(f'{name}(): the function {function!r} cannot be called')
+    return _GradMode(enabled)(function)  # a decorator without parentheses
+
+
+def no_grad(orig_func=None):
     """with GTorch.no_grad(): nothing in the block is recorded for gradients."""
-    return _GradMode(False)
+    return _grad_mode('no_grad', False, orig_func)
 
 
-def enable_grad():
+def enable_grad(orig_func=None):
     """with GTorch.enable_grad(): gradients are recorded again, inside no_grad()."""
-    return _GradMode(True)
+    return _grad_mode('enable_grad', True, orig_func)
 
 
 raw_set_detect_anomaly = GTorch.set_detect_anomaly
