@@ -127,7 +127,7 @@ def make(_name, raw):
 
             return unpickle.tokenizer, (self.to_bytes().get_data(),)
 
-        def __deepcopy__(self, _memo):
+        def __deepcopy__(self, _memo=None):
             return Tokenizer.from_buffer(self.to_bytes().get_data())
 
         __copy__ = __deepcopy__
