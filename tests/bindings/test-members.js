@@ -161,8 +161,10 @@ tap.add('own_methods_do_not_take_the_place_of_the_librarys', () => {
     };
     const use = net => [
         net.parameters().length, net.named_parameters().map(([name]) => name), net.buffers().length,
-        net.named_buffers().map(([name]) => name), net.children().length, net.named_children().map(([name]) => name),
-        net.modules().length, net.named_modules().map(([name]) => name), net.get_submodule('inner').toString(),
+        net.named_buffers().map(([name]) => name),
+        net.children().length, net.named_children().map(([name]) => name),
+        net.modules().length, net.named_modules().map(([name]) => name),
+        net.get_submodule('inner').toString(),
         Object.keys(net.state_dict()), typeof net.load_state_dict(net.state_dict()),
         net.requires_grad_(false).inner.weight.requires_grad,
     ];

@@ -340,7 +340,8 @@ settings_are_checked (void)
   g_clear_error (&error);
   g_object_set (trainer, "evaluate-every", (gint64) 0, "monitor", "accuracy", NULL);
   g_assert_false (gtorch_trainer_check (trainer, &error));
-  g_assert_cmpstr (error->message, ==, "trainer: monitor is set, and there is no validation_loader");
+  g_assert_cmpstr (error->message, ==,
+                   "trainer: monitor is set, and there is no validation_loader");
   g_clear_error (&error);
   g_object_set (trainer, "monitor", NULL, "clip-norm", -1.0, NULL);
   g_assert_false (gtorch_trainer_check (trainer, &error));

@@ -230,7 +230,8 @@ def _trainer(raw):
             settings.update(module=module, loader=loader_of('Trainer()', loader), loss_module=loss, optimizer=optimizer)
             metrics = {} if metrics is None else metrics
             if not isinstance(metrics, Mapping):
-                raise TypeError(f'Trainer(): metrics must be a dictionary of them by name, not {type(metrics).__name__}')
+                kind = type(metrics).__name__
+                raise TypeError(f'Trainer(): metrics must be a dictionary of them by name, not {kind}')
             schedulers, logs = listed(schedulers, 'Trainer(): schedulers'), listed(logs, 'Trainer(): logs')
             construct(self, settings)
             for name, metric in metrics.items():
