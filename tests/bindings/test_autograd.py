@@ -308,6 +308,26 @@ def declarations_of_forward_are_separate_arguments():
 
 
 @tap.case
+def gradients_that_are_not_recorded_have_none():
+    class Doubled(GTorch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @GTorch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = GTorch.tensor([3.0], requires_grad=True)
+    (slope,) = GTorch.autograd.grad(Doubled.apply(x).sum(), x, create_graph=True)
+    assert slope.tolist() == [6] and not slope.requires_grad
+    raises(TypeError, lambda: GTorch.autograd.function.once_differentiable(5), '5', 'cannot be called')
+
+
+@tap.case
 def modes_are_decorators_without_parentheses():
     x = GTorch.ones(1, requires_grad=True)
 

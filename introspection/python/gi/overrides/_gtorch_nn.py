@@ -504,6 +504,11 @@ def _sequential():
         def _gt_part(self, pairs):
             return made(pairs)
 
+        def __add__(self, other):
+            if not isinstance(other, Sequential):
+                return NotImplemented
+            return made((str(i), child) for i, child in enumerate([*self, *other]))
+
     return Sequential
 
 
