@@ -50,7 +50,7 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
 {
   GTorchTrainerPrivate *priv;
   const GTorchTrainerSettings *settings;
-  const gchar *missing;
+  const gchar *missing, *evaluating;
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   priv = gtorch_trainer_get_private (self);
@@ -94,11 +94,15 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
                    settings->accumulate_steps);
       return FALSE;
     }
-  if ((settings->patience > 0 || settings->save_best) && settings->validation_loader == NULL)
+  evaluating = settings->patience > 0         ? "patience"
+               : settings->save_best          ? "save_best"
+               : settings->evaluate_every > 0 ? "evaluate_every"
+               : settings->monitor != NULL    ? "monitor"
+                                              : NULL;
+  if (evaluating != NULL && settings->validation_loader == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("trainer: %s is set, and there is no validation_loader"),
-                   settings->patience > 0 ? "patience" : "save_best");
+                   _ ("trainer: %s is set, and there is no validation_loader"), evaluating);
       return FALSE;
     }
   if (priv->metrics->len > 0 && settings->validation_loader == NULL)

@@ -53,8 +53,8 @@ gboolean gt_int (PyObject *object, gint64 *value);
 gboolean gt_ints (PyObject *object, Ints *ints);
 gboolean gt_dtype (PyObject *object, gint *value);
 
-/* Lets the exception that is set, if one is, be found by its own class. PyGObject says GLib.Error of all, and up to
- * Python 3.11 what asks in C, as loops over __getitem__() do, sees nothing else. Returns @result. */
+/* Lets the exception that is set, if one is, be found by its own class. PyGObject says GLib.Error of all, and
+ * up to Python 3.11 what asks in C, as loops over __getitem__() do, sees nothing else. Returns @result. */
 PyObject *gt_settle (PyObject *result);
 
 /* Raises the error, which is taken, if there is one; tells whether there was. */

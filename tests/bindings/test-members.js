@@ -148,6 +148,35 @@ tap.add('members_that_a_class_body_defines_are_registered', () => {
     tap.equal(Object.keys(module.state_dict()), ['scale']);
 });
 
+// The library calls its own functions, whatever a class of a program defines.
+tap.add('own_methods_do_not_take_the_place_of_the_librarys', () => {
+    const NAMES = ['get_parameters', 'get_parameter_names', 'get_buffers', 'get_buffer_names', 'get_children',
+        'get_child_names', 'get_modules', 'get_module_names', 'get_module', 'has_hooks', 'state_lists',
+        'load_state_lists', 'set_requires_grad'];
+    const build = Class => {
+        const net = new Class();
+        net.inner = nn.Linear(2, 1);
+        net.norm = nn.BatchNorm1d(1);
+        return net;
+    };
+    const use = net => [
+        net.parameters().length, net.named_parameters().map(([name]) => name), net.buffers().length,
+        net.named_buffers().map(([name]) => name),
+        net.children().length, net.named_children().map(([name]) => name),
+        net.modules().length, net.named_modules().map(([name]) => name),
+        net.get_submodule('inner').toString(),
+        Object.keys(net.state_dict()), typeof net.load_state_dict(net.state_dict()),
+        net.requires_grad_(false).inner.weight.requires_grad,
+    ];
+    const expected = use(build(Own));
+    tap.equal(expected[0], 4);
+    for (const name of NAMES) {
+        const Class = class extends GTorch.Module {};
+        Class.prototype[name] = () => 'mine';
+        tap.equal(use(build(GObject.registerClass({GTypeName: `Own_${name}`}, Class))), expected);
+    }
+});
+
 tap.add('the_methods_of_tensors_cannot_be_replaced', () => {
     const x = GTorch.ones([1]);
     for (const one of [x, nn.Parameter(x)]) {

@@ -308,6 +308,46 @@ def declarations_of_forward_are_separate_arguments():
 
 
 @tap.case
+def gradients_that_are_not_recorded_have_none():
+    class Doubled(GTorch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @GTorch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = GTorch.tensor([3.0], requires_grad=True)
+    (slope,) = GTorch.autograd.grad(Doubled.apply(x).sum(), x, create_graph=True)
+    assert slope.tolist() == [6] and not slope.requires_grad
+    raises(TypeError, lambda: GTorch.autograd.function.once_differentiable(5), '5', 'cannot be called')
+
+
+@tap.case
+def modes_are_decorators_without_parentheses():
+    x = GTorch.ones(1, requires_grad=True)
+
+    @GTorch.no_grad
+    def plain(x):
+        """Doubles."""
+        return x * 2
+
+    @GTorch.enable_grad
+    def recorded(x):
+        return x * 2
+
+    assert not plain(x).requires_grad and plain.__doc__ == 'Doubles.' and GTorch.is_grad_enabled()
+    with GTorch.no_grad():
+        assert recorded(x).requires_grad
+    for mode in (GTorch.no_grad, GTorch.enable_grad):
+        raises(TypeError, lambda mode=mode: mode(5), f'{mode.__name__}()', '5', 'cannot be called')
+
+
+@tap.case
 def decorated_generators_run_in_the_block_and_their_callers_do_not():
     blocks = (GTorch.no_grad, lambda: GTorch.set_grad_enabled(False), lambda: GTorch.autocast('cpu'))
     asks = (GTorch.is_grad_enabled, GTorch.is_grad_enabled, lambda: not GTorch.is_autocast_enabled('cpu'))

@@ -185,6 +185,16 @@ def a_forced_array_has_no_gradient():
 
 
 @tap.case
+def sequences_are_joined():
+    first, last = GTorch.nn.Sequential(GTorch.nn.Linear(2, 3), GTorch.nn.ReLU()), GTorch.nn.Sequential(GTorch.nn.Tanh())
+    joined = first + last
+    assert len(joined) == 3 and joined[0] is first[0] and joined[2] is last[0] and len(first) == 2
+    assert list(joined.state_dict()) == ['0.weight', '0.bias']
+    raises(TypeError, lambda: first + 5, 'unsupported operand')
+    assert GTorch.broadcast_shapes((2, 1), (3,)).numel() == 6
+
+
+@tap.case
 def tensors_are_reversed():
     assert [*reversed(GTorch.arange(3))] == [2, 1, 0] and reversed(GTorch.ones(2, 3)).shape == (2, 3)
     assert reversed(GTorch.tensor(5)).item() == 5

@@ -403,4 +403,20 @@ def the_main_loop_goes_on():
     print(f'# the longest gap was {longest[0] * 1000:.1f} ms, with {trainer.throughput:.0f} samples a second')
 
 
+@tap.case
+def wrong_metrics_and_logs_are_refused():
+    net = torch.nn.Linear(1, 1)
+
+    def make(**settings):
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        return torch.train.Trainer(net, [torch.ones(1, 1)], None, optimizer, n_epochs=1, **settings)
+
+    tap.raises(TypeError, lambda: make(metrics=5), 'Trainer(): metrics must be a dictionary', 'int')
+    tap.raises(TypeError, lambda: make(metrics=[torch.train.Accuracy()]), 'Trainer(): metrics', 'list')
+    tap.raises(TypeError, lambda: make(logs=5), 'Trainer(): logs must be a list, not int')
+    tap.raises(TypeError, lambda: make(schedulers=5), 'Trainer(): schedulers must be a list, not int')
+    tap.raises(ValueError, lambda: make(monitor='accuracy'), 'monitor', 'validation_loader')
+    tap.raises(ValueError, lambda: make(evaluate_every=2), 'evaluate_every', 'validation_loader')
+
+
 tap.main()

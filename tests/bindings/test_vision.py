@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tokenizers, images and their transforms in Python."""
 
+import copy
 import pathlib
+import pickle
 import sys
 import tempfile
 
@@ -11,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 
 import gtorch as torch  # noqa: E402
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 from gtorch import tokenizers, transforms, vision  # noqa: E402
 
 IMAGE = torch.arange(0, 240, dtype=torch.uint8).reshape(3, 8, 10)
@@ -36,6 +39,10 @@ def tokenizers_are_trained_saved_and_read():
     assert ids[-1] == 0 and made.decode(ids, skip_special_tokens=False) == 'lower<end>'
     assert made.decode(torch.tensor(ids)) == 'lower'
     assert made.decode_bytes(made.encode('é')[:1]) == b'\xc3'
+    for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
+        assert copied is not made and copied.encode('lower<end>') == made.encode('lower<end>')
+    raises(TypeError, lambda: made.encode(5), 'encode(): text is a str, not int')
+    raises(TypeError, lambda: tokenizers.Tokenizer.train_bpe('low', 262), 'train_bpe(): texts is a list of str')
     again = tokenizers.Tokenizer.from_str(made.to_str())
     assert again.encode('lower') == made.encode('lower')
     with tempfile.TemporaryDirectory() as folder:

@@ -333,7 +333,17 @@ settings_are_checked (void)
   g_assert_cmpstr (error->message, ==,
                    "trainer: patience is set, and there is no validation_loader");
   g_clear_error (&error);
-  g_object_set (trainer, "patience", (gint64) 0, "clip-norm", -1.0, NULL);
+  g_object_set (trainer, "patience", (gint64) 0, "evaluate-every", (gint64) 2, NULL);
+  g_assert_false (gtorch_trainer_check (trainer, &error));
+  g_assert_cmpstr (error->message, ==,
+                   "trainer: evaluate_every is set, and there is no validation_loader");
+  g_clear_error (&error);
+  g_object_set (trainer, "evaluate-every", (gint64) 0, "monitor", "accuracy", NULL);
+  g_assert_false (gtorch_trainer_check (trainer, &error));
+  g_assert_cmpstr (error->message, ==,
+                   "trainer: monitor is set, and there is no validation_loader");
+  g_clear_error (&error);
+  g_object_set (trainer, "monitor", NULL, "clip-norm", -1.0, NULL);
   g_assert_false (gtorch_trainer_check (trainer, &error));
   g_assert_cmpstr (error->message, ==,
                    "trainer: clip_norm is -1, it must be a number that is not below 0");

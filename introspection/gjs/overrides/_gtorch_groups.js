@@ -211,8 +211,9 @@ function overrideOptimizer(prototype) {
         defaults: {
             configurable: true,
             get() {
-                const own = this.get_setting_names().map(name => [name, this.get_default(name)]);
-                const forms = {...FORMS, capturable: this.get_capturable()};
+                const names = prototype.get_setting_names.call(this);
+                const own = names.map(name => [name, prototype.get_default.call(this, name)]);
+                const forms = {...FORMS, capturable: prototype.get_capturable.call(this)};
                 return Object.freeze({...Object.fromEntries(own), ...forms});
             },
         },

@@ -250,7 +250,7 @@ function overrideModule(Module) {
             adopt(this);
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
-            if (!this.has_hooks() && this.forward !== prototype.forward)
+            if (!prototype.has_hooks.call(this) && this.forward !== prototype.forward)
                 return finished(this, 'forward', computeOf(this).apply(this, inputs));
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
@@ -263,39 +263,39 @@ function overrideModule(Module) {
         },
         parameters(...given) {
             const {recurse = true} = convert.bind('parameters', [{name: 'recurse'}], given);
-            return items(this.get_parameters(recurse));
+            return items(prototype.get_parameters.call(this, recurse));
         },
         named_parameters(...given) {
             const {recurse = true} = convert.bind('named_parameters', [{name: 'recurse'}], given);
             const values = this.parameters(recurse);
-            return this.get_parameter_names(recurse).map((name, i) => [name, values[i]]);
+            return prototype.get_parameter_names.call(this, recurse).map((name, i) => [name, values[i]]);
         },
         buffers(...given) {
             const {recurse = true} = convert.bind('buffers', [{name: 'recurse'}], given);
-            return items(this.get_buffers(recurse));
+            return items(prototype.get_buffers.call(this, recurse));
         },
         named_buffers(...given) {
             const {recurse = true} = convert.bind('named_buffers', [{name: 'recurse'}], given);
             const values = this.buffers(recurse);
-            return this.get_buffer_names(recurse).map((name, i) => [name, values[i]]);
+            return prototype.get_buffer_names.call(this, recurse).map((name, i) => [name, values[i]]);
         },
         children() {
-            return items(this.get_children());
+            return items(prototype.get_children.call(this));
         },
         named_children() {
             const values = this.children();
-            return this.get_child_names().map((name, i) => [name, values[i]]);
+            return prototype.get_child_names.call(this).map((name, i) => [name, values[i]]);
         },
         modules() {
-            return items(this.get_modules());
+            return items(prototype.get_modules.call(this));
         },
         named_modules() {
             const values = this.modules();
-            return this.get_module_names().map((name, i) => [name, values[i]]);
+            return prototype.get_module_names.call(this).map((name, i) => [name, values[i]]);
         },
         // The module of a path such as 'layers.0', which is this one if it is empty.
         get_submodule(path) {
-            return path === '' ? this : this.get_module(path);
+            return path === '' ? this : prototype.get_module.call(this, path);
         },
         add_module(name, module) {
             return this.register_module(name, module);
@@ -339,20 +339,20 @@ function overrideModule(Module) {
         requires_grad_(...given) {
             const {requires_grad: wanted = true} =
                 convert.bind('requires_grad_', [{name: 'requires_grad'}], given);
-            this.set_requires_grad(wanted);
+            prototype.set_requires_grad.call(this, wanted);
             return this;
         },
         load_state_dict(table, ...given) {
             const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
             convert.flag('load_state_dict', 'strict', strict);
             return restoring(() =>
-                this.load_state_lists(...state.lists('load_state_dict', table), strict));
+                prototype.load_state_lists.call(this, ...state.lists('load_state_dict', table), strict));
         },
         state_dict() {
             const before = extraErrors;
             extraErrors = [];
             try {
-                const found = state.object(...this.state_lists());
+                const found = state.object(...prototype.state_lists.call(this));
                 if (extraErrors.length > 0)
                     throw extraErrors[0];
                 return found;

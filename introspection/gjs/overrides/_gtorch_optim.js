@@ -101,10 +101,10 @@ function makeSchedule(row) {
 function overrideState(prototype) {
     convert.addMethods(prototype, {
         state_dict() {
-            return state.object(...this.state_lists());
+            return state.object(...prototype.state_lists.call(this));
         },
         load_state_dict(table) {
-            return this.load_state_lists(...state.lists('load_state_dict', table));
+            return prototype.load_state_lists.call(this, ...state.lists('load_state_dict', table));
         },
     });
 }
@@ -155,7 +155,7 @@ function overrideOptimizer(Optimizer) {
     Object.defineProperty(prototype, 'param_groups', {
         configurable: true,
         get() {
-            const list = this.get_param_groups();
+            const list = prototype.get_param_groups.call(this);
             return Array.from({length: list.get_n_items()}, (_, i) => list.get_item(i));
         },
     });

@@ -7,6 +7,7 @@ import sys
 
 from gi.overrides._gtorch_later import FUNCTIONS, NAME
 from gi.overrides._gtorch_convert import RawTensor, convert_ints, convert_whole
+from gi.overrides._gtorch_size import Size
 
 NAMES = {
     'absolute': 'abs', 'arccos': 'acos', 'arccosh': 'acosh', 'arcsin': 'asin', 'arcsinh': 'asinh', 'arctan': 'atan',
@@ -96,7 +97,7 @@ def broadcast_shapes(*shapes):
             if shape[i] != 1 and found[i] not in (1, shape[i]):
                 raise RuntimeError(f'broadcast_shapes(): shapes {", ".join(map(str, given))} cannot be broadcast')
             found[i] = found[i] if shape[i] == 1 else shape[i]
-    return tuple(found)
+    return Size(found)
 
 
 def _of(alias):

@@ -141,14 +141,35 @@ class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
         return super().__enter__()
 
 
-def no_grad():
+def _grad_mode(name, enabled, function):
+    if function is None:
+        return _GradMode(enabled)
+    if not callable(function):
+        raise TypeError(f'{name}(): the function {function!r} cannot be called')
+    return _GradMode(enabled)(function)  # a decorator without parentheses
+
+
+def no_grad(orig_func=None):
     """with GTorch.no_grad(): nothing in the block is recorded for gradients."""
-    return _GradMode(False)
+    return _grad_mode('no_grad', False, orig_func)
 
 
-def enable_grad():
+def enable_grad(orig_func=None):
     """with GTorch.enable_grad(): gradients are recorded again, inside no_grad()."""
-    return _GradMode(True)
+    return _grad_mode('enable_grad', True, orig_func)
+
+
+def once_differentiable(fn):
+    """Decorates the backward() of a function whose gradients have no gradients: nothing is recorded in it."""
+    if not callable(fn):
+        raise TypeError(f'once_differentiable(): the function {fn!r} cannot be called')
+
+    @functools.wraps(fn)
+    def call(ctx, *grads):
+        with _GradMode(False):
+            return fn(ctx, *grads)
+
+    return call
 
 
 raw_set_detect_anomaly = GTorch.set_detect_anomaly
@@ -401,7 +422,8 @@ def install(export, submodule, _ops):
     members['functional'] = submodule('autograd.functional', 'Derivatives of functions.', own)
     members['forward_ad'] = submodule('autograd.forward_ad', 'Forward-mode derivatives.', forward.members())
     members['graph'] = submodule('autograd.graph', 'What is saved for backward passes.', saved.members())
-    of_functions = {'Function': members['Function'], 'FunctionCtx': function.FunctionContext}
+    of_functions = {'Function': members['Function'], 'FunctionCtx': function.FunctionContext,
+                    'once_differentiable': once_differentiable}
     members['function'] = submodule('autograd.function', 'Functions with gradients.', of_functions)
     submodule('autograd', 'Gradients.', members)
     found = submodule('utils.checkpoint', 'What is computed again in backward passes.', checkpoint.members())

@@ -409,6 +409,8 @@ def _run(call):
     try:
         return call()
     except GLib.Error as error:
+        if isinstance(error, OSError):  # of a file
+            raise
         kind = DistBackendError
         if error.matches(GTorch.error_quark(), error.code):
             kind = CODES.get(error.code, kind)

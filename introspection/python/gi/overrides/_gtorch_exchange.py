@@ -178,7 +178,9 @@ def forms(optimizer):
     for row in OPTIMIZERS:
         if isinstance(optimizer, getattr(GTorch, row['name'])):
             found = {arg['name']: groups.FORMS[arg['name']] for arg in row['args'] if arg['form'] is not None}
-            return {key: GTorch.Optimizer.get_capturable(optimizer) if key == 'capturable' else value for key, value in found.items()}
+            if 'capturable' in found:
+                found['capturable'] = GTorch.Optimizer.get_capturable(optimizer)
+            return found
     return {}
 
 

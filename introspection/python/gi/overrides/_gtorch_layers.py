@@ -294,7 +294,8 @@ def _reset_by_program(self):
     """As in PyTorch, a layer is made with the reset_parameters() of a class of the program's."""
     for base in type(self).__mro__:
         if 'reset_parameters' in vars(base):
-            if base.__module__ not in OWN and RawModule.can_reset_parameters(self) and not RawModule.has_uninitialized_params(self):
+            can_reset = RawModule.can_reset_parameters(self) and not RawModule.has_uninitialized_params(self)
+            if base.__module__ not in OWN and can_reset:
                 self.reset_parameters()
             return
 

@@ -254,7 +254,8 @@ def _check_state(state):
         if name not in state and name in NEEDED:
             raise ValueError(f'DataLoader.load_state_dict(): the state has no {name!r}')
         if name in state and not fits(state[name]):
-            raise ValueError(f'DataLoader.load_state_dict(): {name!r} is {state[name]!r}, which no state of a loader has')
+            text = f'{name!r} is {state[name]!r}, which no state of a loader has'
+            raise ValueError(f'DataLoader.load_state_dict(): {text}')
 
 
 class _Progress:

@@ -353,8 +353,9 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
         if own_loading.is_own(self, 'load'):
             if convert_bool(assign):
-                raise NotImplementedError(f'{type(self).__name__}: load_state_dict(): assign=True is not supported where '
-                                          'a class has _load_from_state_dict()')
+                name = type(self).__name__
+                raise NotImplementedError(f'{name}: load_state_dict(): assign=True is not supported where a class has '
+                                          '_load_from_state_dict()')
             return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
         if convert_bool(assign):
@@ -502,6 +503,11 @@ def _sequential():
 
         def _gt_part(self, pairs):
             return made(pairs)
+
+        def __add__(self, other):
+            if not isinstance(other, Sequential):
+                return NotImplemented
+            return made((str(i), child) for i, child in enumerate([*self, *other]))
 
     return Sequential
 

@@ -113,10 +113,11 @@ class Optimizer(RawOptimizer):
     @property
     def defaults(self):
         """What a group has without settings of its own."""
-        if not RawOptimizer.get_setting_names(self):
+        raw = RawOptimizer
+        names = raw.get_setting_names(self)
+        if not names:
             return types.MappingProxyType(dict(self.__dict__.get('_gt_defaults', {})))
-        names = RawOptimizer.get_setting_names(self)
-        found = {key: groups.shown(RawOptimizer.get_setting_type(self, key), RawOptimizer.get_default(self, key)) for key in names}
+        found = {key: groups.shown(raw.get_setting_type(self, key), raw.get_default(self, key)) for key in names}
         return types.MappingProxyType({**found, **groups.FORMS, 'capturable': RawOptimizer.get_capturable(self)})
 
     @property
@@ -198,10 +199,12 @@ def _setting(arg):
     name = arg['name']
 
     def get(self):
-        return groups.shown(RawOptimizer.get_setting_type(self, name), [GObject.Object.get_property(self, one) for one in arg['names']])
+        values = [GObject.Object.get_property(self, one) for one in arg['names']]
+        return groups.shown(RawOptimizer.get_setting_type(self, name), values)
 
     def set_(self, value):
-        RawOptimizer.set_setting(self, name, groups.numbers(type(self).__name__, name, RawOptimizer.get_setting_type(self, name), value))
+        kind = RawOptimizer.get_setting_type(self, name)
+        RawOptimizer.set_setting(self, name, groups.numbers(type(self).__name__, name, kind, value))
 
     return property(get, set_)
 

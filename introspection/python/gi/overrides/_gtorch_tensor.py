@@ -362,8 +362,8 @@ class TensorMethods:
         return ops.METHODS['split'](self, split_size, dim)
 
     def numpy(self, *, force=False):
-        """Returns an array that aliases the memory, which must be the CPU's, of a tensor without a gradient; with @force
-        that of the detached tensor, or of a copy on the CPU."""
+        """Returns an array that aliases the memory, which must be the CPU's, of a tensor without a gradient; with
+        @force that of the detached tensor, or of a copy on the CPU."""
         import numpy
 
         return numpy.asarray(self.detach().cpu() if convert_bool(force) else self)

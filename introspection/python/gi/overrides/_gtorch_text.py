@@ -74,8 +74,9 @@ def make(_name, raw):
         @staticmethod
         def train_bpe(texts, vocab_size, min_frequency=2, special_tokens=(), add_prefix_space=False, cancellable=None):
             """Makes a byte-level BPE from texts, as GPT-2 has it."""
-            return raw.train_bpe(_texts('texts', texts), _whole('vocab_size', vocab_size),
-                                 _whole('min_frequency', min_frequency), _texts('special_tokens', special_tokens),
+            return raw.train_bpe(_texts('train_bpe(): texts', texts), _whole('train_bpe(): vocab_size', vocab_size),
+                                 _whole('train_bpe(): min_frequency', min_frequency),
+                                 _texts('train_bpe(): special_tokens', special_tokens),
                                  add_prefix_space, cancellable)
 
         def to_str(self):
@@ -89,13 +90,13 @@ def make(_name, raw):
 
         def encode(self, text, pair=None, add_special_tokens=True):
             """The numbers of a text's tokens, as a list."""
-            pair = None if pair is None else _text('pair', pair)
-            return list(super().encode(_text('text', text), pair, add_special_tokens))
+            pair = None if pair is None else _text('encode(): pair', pair)
+            return list(super().encode(_text('encode(): text', text), pair, add_special_tokens))
 
         def encode_batch(self, texts, pairs=None, add_special_tokens=True):
             """The tensors ids, attention_mask and type_ids of several texts."""
-            pairs = None if pairs is None else _texts('pairs', pairs)
-            return super().encode_batch(_texts('texts', texts), pairs, add_special_tokens)
+            pairs = None if pairs is None else _texts('encode_batch(): pairs', pairs)
+            return super().encode_batch(_texts('encode_batch(): texts', texts), pairs, add_special_tokens)
 
         def decode(self, ids, skip_special_tokens=True):
             """The text of numbers: a list, or a tensor."""
@@ -120,6 +121,16 @@ def make(_name, raw):
             """Lets sequences be cut."""
             strategy = getattr(GTorch.Truncation, _one_of('strategy', strategy, STRATEGIES))
             return super().enable_truncation(max_length, strategy, _one_of('direction', direction, SIDES))
+
+        def __reduce_ex__(self, _protocol):
+            from gi.overrides import _gtorch_unpickle as unpickle
+
+            return unpickle.tokenizer, (self.to_bytes().get_data(),)
+
+        def __deepcopy__(self, _memo=None):
+            return Tokenizer.from_buffer(self.to_bytes().get_data())
+
+        __copy__ = __deepcopy__
 
         def no_padding(self):
             """Lets sequences be as long as they are."""

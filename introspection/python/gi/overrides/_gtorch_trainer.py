@@ -3,12 +3,13 @@
 """The trainer, and the base classes of metrics and logs."""
 
 import os
+from collections.abc import Mapping
 
 from gi.overrides import override
 from gi.repository import Gio, GTorch
 
 from gi.overrides import _gtorch_samples as samples
-from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum
+from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum, listed
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passing, restores, restoring
 from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
@@ -227,8 +228,13 @@ def _trainer(raw):
                 if name in settings:
                     settings[name] = convert(settings[name])
             settings.update(module=module, loader=loader_of('Trainer()', loader), loss_module=loss, optimizer=optimizer)
+            metrics = {} if metrics is None else metrics
+            if not isinstance(metrics, Mapping):
+                kind = type(metrics).__name__
+                raise TypeError(f'Trainer(): metrics must be a dictionary of them by name, not {kind}')
+            schedulers, logs = listed(schedulers, 'Trainer(): schedulers'), listed(logs, 'Trainer(): logs')
             construct(self, settings)
-            for name, metric in (metrics or {}).items():
+            for name, metric in metrics.items():
                 self.add_metric(name, metric)
             for one in schedulers:
                 self.add_scheduler(*one if isinstance(one, (tuple, list)) else (one,))

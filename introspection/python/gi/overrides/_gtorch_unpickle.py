@@ -94,3 +94,7 @@ def device(name):
 
 def packed_sequence(*parts):
     return GTorch.PackedSequence(*parts)
+
+
+def tokenizer(content):
+    return GTorch.Tokenizer.from_buffer(content)
