@@ -22,7 +22,8 @@ def main():
         [
             gi_docgen, "generate", "--quiet", "--fatal-warnings", "--no-namespace-dir", f"--config={config}",
             *[f"--content-dir={folder}" for folder in content], f"--output-dir={output}",
-            f"--add-include-path={os.path.dirname(gir)}", gir,
+            *[f"--add-include-path={os.path.join(os.path.dirname(gir), '..', name)}"
+              for name in ("introspection", "plot", os.path.basename(os.path.dirname(gir)))], gir,
         ],
         check=False,
     ).returncode

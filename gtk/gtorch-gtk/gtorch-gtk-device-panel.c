@@ -10,11 +10,11 @@
 /**
  * GTorchGtkDevicePanel:
  *
- * Shows a device: the memory of its tensors and, of a GPU with a [class@GTorch.DeviceMonitor], its use of memory, load,
- * temperature, power and clocks.
+ * Shows a device: the memory of its tensors and, of a GPU with a [class@GTorch.DeviceMonitor], its use
+ * of memory, load, temperature, power and clocks.
  *
- * Numbers are brought up to date every second ([property@DevicePanel:interval]) while the panel is seen. What is not
- * known is not shown. The monitor is opened without blocking.
+ * Numbers are brought up to date every second ([property@DevicePanel:interval]) while the panel is seen.
+ * What is not known is not shown. The monitor is opened without blocking.
  *
  * ```c
  * panel = gtorch_gtk_device_panel_new (gtorch_device_get_default ());
@@ -423,7 +423,8 @@ gtorch_gtk_device_panel_set_device (GTorchGtkDevicePanel *self, GTorchDevice *de
  *
  * Gets the monitor of the device.
  *
- * Returns: (transfer none) (nullable): the monitor, or %NULL if the device has none, or it was not opened yet
+ * Returns: (transfer none) (nullable): the monitor, or %NULL if the device has none, or it was not
+ *   opened yet
  *
  * Since: 0.1
  */

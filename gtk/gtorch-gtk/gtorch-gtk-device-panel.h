@@ -12,7 +12,8 @@ G_BEGIN_DECLS
 #define GTORCH_GTK_TYPE_DEVICE_PANEL (gtorch_gtk_device_panel_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_FINAL_TYPE (GTorchGtkDevicePanel, gtorch_gtk_device_panel, GTORCH_GTK, DEVICE_PANEL, GtkWidget)
+G_DECLARE_FINAL_TYPE (GTorchGtkDevicePanel, gtorch_gtk_device_panel, GTORCH_GTK, DEVICE_PANEL,
+                      GtkWidget)
 
 GTORCH_AVAILABLE_IN_0_1
 GtkWidget *gtorch_gtk_device_panel_new (GTorchDevice *device) G_GNUC_WARN_UNUSED_RESULT;

@@ -10,7 +10,8 @@
 /**
  * gtorch_gtk_init:
  *
- * Makes all types of this library known to [class@Gtk.Builder], so that files of user interfaces can name them.
+ * Makes all types of this library known to [class@Gtk.Builder], so that files of user interfaces can
+ * name them.
  *
  * A program that makes such an object by a call, or uses introspection, does not need this.
  *
@@ -28,14 +29,14 @@ gtorch_gtk_init (void)
 }
 
 gchar *
-gtorch_gtk_shape_text (GTorchTensor *tensor)
+gtorch_gtk_shape_text (GTorchTensor *tensor, const gchar *separator)
 {
   gsize n_dims;
   const gint64 *shape = gtorch_tensor_get_shape (tensor, &n_dims);
   GString *text = g_string_new (NULL);
 
   for (gsize i = 0; i < n_dims; i++)
-    g_string_append_printf (text, "%s%" PRId64, i > 0 ? " × " : "", shape[i]);
+    g_string_append_printf (text, "%s%" PRId64, i > 0 ? separator : "", shape[i]);
   return g_string_free (text, FALSE);
 }
 

@@ -15,10 +15,12 @@
 /**
  * GTorchGtkParameterList:
  *
- * A table of the parameters of a module, also those of modules inside: full name, shape, dtype, device and norm.
+ * A table of the parameters of a module, also those of modules inside: full name, shape, dtype, device
+ * and norm.
  *
- * It follows the module ([class@GTorch.MemberModel]). Norms are computed in a thread, and appear when they
- * are known; with [property@ParameterList:interval] they are computed again and again while the table is seen.
+ * It follows the module ([class@GTorch.MemberModel]). Norms are computed in a thread, and appear when
+ * they are known; with [property@ParameterList:interval] they are computed again and again while the
+ * table is seen.
  *
  * ```c
  * list = gtorch_gtk_parameter_list_new (model);

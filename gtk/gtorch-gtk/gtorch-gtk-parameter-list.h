@@ -14,7 +14,8 @@ G_BEGIN_DECLS
 #define GTORCH_GTK_TYPE_PARAMETER_LIST (gtorch_gtk_parameter_list_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_FINAL_TYPE (GTorchGtkParameterList, gtorch_gtk_parameter_list, GTORCH_GTK, PARAMETER_LIST, GtkWidget)
+G_DECLARE_FINAL_TYPE (GTorchGtkParameterList, gtorch_gtk_parameter_list, GTORCH_GTK, PARAMETER_LIST,
+                      GtkWidget)
 
 GTORCH_AVAILABLE_IN_0_1
 GtkWidget *gtorch_gtk_parameter_list_new (GTorchModule *module) G_GNUC_WARN_UNUSED_RESULT;

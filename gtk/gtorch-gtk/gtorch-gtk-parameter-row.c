@@ -167,7 +167,7 @@ gtorch_gtk_parameter_row_new (GTorchParameter *parameter)
 
   self->parameter = g_object_ref (parameter);
   self->name = gtorch_parameter_dup_full_name (parameter);
-  self->shape = gtorch_gtk_shape_text (tensor);
+  self->shape = gtorch_gtk_shape_text (tensor, " × ");
   self->device = gtorch_device_to_string (gtorch_tensor_get_device (tensor));
   return self;
 }

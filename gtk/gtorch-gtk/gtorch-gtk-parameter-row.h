@@ -12,7 +12,8 @@ G_BEGIN_DECLS
 #define GTORCH_GTK_TYPE_PARAMETER_ROW (gtorch_gtk_parameter_row_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_FINAL_TYPE (GTorchGtkParameterRow, gtorch_gtk_parameter_row, GTORCH_GTK, PARAMETER_ROW, GObject)
+G_DECLARE_FINAL_TYPE (GTorchGtkParameterRow, gtorch_gtk_parameter_row, GTORCH_GTK, PARAMETER_ROW,
+                      GObject)
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchParameter *gtorch_gtk_parameter_row_get_parameter (GTorchGtkParameterRow *self);

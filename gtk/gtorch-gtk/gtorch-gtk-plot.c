@@ -12,8 +12,8 @@
  *
  * A widget that shows a [class@GTorchPlot.Figure], and follows its changes.
  *
- * The figure fills the widget, whatever its own size is, and has light text where the style is dark. Any number
- * of changes between two frames costs one drawing.
+ * The figure fills the widget, whatever its own size is, and has light text where the style is dark. Any
+ * number of changes between two frames costs one drawing.
  *
  * ```c
  * plot = gtorch_gtk_plot_new (NULL);
@@ -246,7 +246,8 @@ first_axes (GTorchGtkPlot *self)
  * @x: the horizontal place
  * @y: the vertical place; NaN makes a gap
  *
- * Adds a point to the line of that name on the first axes. Figure, axes and line are made if they are not there.
+ * Adds a point to the line of that name on the first axes. Figure, axes and line are made if they are
+ * not there.
  *
  * Since: 0.1
  */
@@ -293,8 +294,8 @@ evaluated (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *sel
  * @self: a plot
  * @trainer: a trainer, whose signals are emitted in the main context of GTK
  *
- * Adds the loss of each step and of each evaluation of the trainer's runs, from now on, as two lines on the first
- * axes. The plot does not keep the trainer.
+ * Adds the loss of each step and of each evaluation of the trainer's runs, from now on, as two lines on
+ * the first axes. The plot does not keep the trainer.
  *
  * Since: 0.1
  */

@@ -7,10 +7,11 @@
 
 G_BEGIN_DECLS
 
-#define GTORCH_GTK_PARAM_FLAGS (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
-#define GTORCH_GTK_PARAM_READ  (G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)
+#define GTORCH_GTK_PARAM_FLAGS \
+  (G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY)
+#define GTORCH_GTK_PARAM_READ (G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)
 
-gchar *gtorch_gtk_shape_text (GTorchTensor *tensor);
+gchar *gtorch_gtk_shape_text (GTorchTensor *tensor, const gchar *separator);
 GtkWidget *gtorch_gtk_label_new (const gchar *text, const gchar *css_class);
 
 GTorchGtkParameterRow *gtorch_gtk_parameter_row_new (GTorchParameter *parameter);

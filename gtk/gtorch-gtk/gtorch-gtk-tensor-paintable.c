@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The elements come to the memory of the host by an asynchronous copy, and become the bytes of a texture in a
- * thread. Bytes of colours on the CPU are taken as they are: the texture then holds the tensor's memory. */
+ * thread. Bytes of colours on the CPU are taken as they are: the texture then holds the tensor's memory.
+ * */
 
 #include "config.h"
 
@@ -14,15 +15,17 @@
 /**
  * GTorchGtkTensorPaintable:
  *
- * Shows a tensor as an image in any widget that takes a [iface@Gdk.Paintable], such as [class@Gtk.Picture].
+ * Shows a tensor as an image in any widget that takes a [iface@Gdk.Paintable], such as
+ * [class@Gtk.Picture].
  *
- * Shapes are those of [class@GTorchPlot.Image]: `[height, width]` or `[1, height, width]` with one number for each
- * pixel, and `[3 or 4, height, width]` or `[height, width, 3 or 4]` with colours. Numbers of floating-point types and
- * bools go from 0 to 1, others from 0 to 255, unless [method@TensorPaintable.set_range] says otherwise.
+ * Shapes are those of [class@GTorchPlot.Image]: `[height, width]` or `[1, height, width]` with one
+ * number for each pixel, and `[3 or 4, height, width]` or `[height, width, 3 or 4]` with colours.
+ * Numbers of floating-point types and bools go from 0 to 1, others from 0 to 255, unless
+ * [method@TensorPaintable.set_range] says otherwise.
  *
  * Nothing waits for a device: the image appears when its elements have arrived, and until then the former
- * one is shown. A contiguous tensor of uint8 on the CPU, `[height, width, 3 or 4]`, is not copied. After the elements
- * of a tensor have changed, [method@TensorPaintable.update] shows them.
+ * one is shown. A contiguous tensor of uint8 on the CPU, `[height, width, 3 or 4]`, is not copied. After
+ * the elements of a tensor have changed, [method@TensorPaintable.update] shows them.
  *
  * ```c
  * paintable = gtorch_gtk_tensor_paintable_new ();
@@ -312,7 +315,7 @@ static gboolean
 find_layout (GTorchTensor *tensor, Layout *layout, GError **error)
 {
   const GTorchDType dtype = gtorch_tensor_get_dtype (tensor);
-  g_autofree gchar *text = gtorch_gtk_shape_text (tensor);
+  g_autofree gchar *text = gtorch_gtk_shape_text (tensor, ", ");
   gsize n_dims;
   const gint64 *shape = gtorch_tensor_get_shape (tensor, &n_dims);
   gint64 height = 0, width = 0;
@@ -347,7 +350,8 @@ find_layout (GTorchTensor *tensor, Layout *layout, GError **error)
   if (layout->n_channels == 0 || height < 1 || width < 1 || height > MAX_SIDE || width > MAX_SIDE)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("gtk_tensor_paintable_set_tensor: the shape %s is not [height, width], [1, 3 "
+                   _ ("gtk_tensor_paintable_set_tensor: the shape [%s] is not [height, width], [1, "
+                      "3 "
                       "or 4, height, "
                       "width] or [height, width, 3 or 4], with sides from 1 to %d"),
                    text, MAX_SIDE);
@@ -507,9 +511,11 @@ gtorch_gtk_tensor_paintable_get_tensor (GTorchGtkTensorPaintable *self)
  * @tensor: (nullable): a tensor of one of the shapes that the class names, on any device, or %NULL
  * @error: return location for an error
  *
- * Shows a tensor, as soon as its elements have arrived. If they do not, [property@TensorPaintable:error] says why.
+ * Shows a tensor, as soon as its elements have arrived. If they do not, [property@TensorPaintable:error]
+ * says why.
  *
- * Returns: %TRUE if it can be shown; %FALSE with %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE, and the former tensor
+ * Returns: %TRUE if it can be shown; %FALSE with %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE, and the
+ *   former tensor
  *
  * Since: 0.1
  */

@@ -12,15 +12,16 @@ G_BEGIN_DECLS
 #define GTORCH_GTK_TYPE_TENSOR_PAINTABLE (gtorch_gtk_tensor_paintable_get_type ())
 
 GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_FINAL_TYPE (GTorchGtkTensorPaintable, gtorch_gtk_tensor_paintable, GTORCH_GTK, TENSOR_PAINTABLE, GObject)
+G_DECLARE_FINAL_TYPE (GTorchGtkTensorPaintable, gtorch_gtk_tensor_paintable, GTORCH_GTK,
+                      TENSOR_PAINTABLE, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchGtkTensorPaintable *gtorch_gtk_tensor_paintable_new (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_gtk_tensor_paintable_get_tensor (GTorchGtkTensorPaintable *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_gtk_tensor_paintable_set_tensor (GTorchGtkTensorPaintable *self, GTorchTensor *tensor,
-                                                 GError **error);
+gboolean gtorch_gtk_tensor_paintable_set_tensor (GTorchGtkTensorPaintable *self,
+                                                 GTorchTensor *tensor, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_gtk_tensor_paintable_update (GTorchGtkTensorPaintable *self);
 GTORCH_AVAILABLE_IN_0_1

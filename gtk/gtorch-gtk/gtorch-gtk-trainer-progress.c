@@ -12,11 +12,11 @@
 /**
  * GTorchGtkTrainerProgress:
  *
- * Shows how far a [class@GTorch.Trainer] is: a bar, a line with epoch, step, loss and speed, and a button that
- * cancels the run.
+ * Shows how far a [class@GTorch.Trainer] is: a bar, a line with epoch, step, loss and speed, and a
+ * button that cancels the run.
  *
- * [method@TrainerProgress.run_async] begins a run that the button cancels. A program that begins runs itself passes
- * [property@TrainerProgress:cancellable] to them.
+ * [method@TrainerProgress.run_async] begins a run that the button cancels. A program that begins runs
+ * itself passes [property@TrainerProgress:cancellable] to them.
  *
  * ```c
  * progress = gtorch_gtk_trainer_progress_new (trainer);
@@ -381,7 +381,8 @@ ran (GObject *object, GAsyncResult *result, gpointer data)
  * @callback: (nullable) (scope async) (closure user_data): called when the run has ended
  * @user_data: data for @callback
  *
- * Begins a run of the trainer ([method@GTorch.Trainer.run_async]) with a new cancellable, which the button cancels.
+ * Begins a run of the trainer ([method@GTorch.Trainer.run_async]) with a new cancellable, which the
+ * button cancels.
  *
  * Since: 0.1
  */

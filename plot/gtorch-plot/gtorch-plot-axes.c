@@ -13,9 +13,9 @@
  *
  * A part of a figure with two axes, and the items that are drawn between them.
  *
- * Axes belong to a [class@Figure], which makes them ([method@Figure.get_axes]). Their limits follow the items
- * unless they are set; ticks are at multiples of 1, 2 or 5 times a power of ten. Axes whose image has no extent
- * ([method@Image.set_extent]) grow downwards, and its pixels are as wide as high.
+ * Axes belong to a [class@Figure], which makes them ([method@Figure.get_axes]). Their limits follow the
+ * items unless they are set; ticks are at multiples of 1, 2 or 5 times a power of ten. Axes whose image
+ * has no extent ([method@Image.set_extent]) grow downwards, and its pixels are as wide as high.
  *
  * ```c
  * axes = gtorch_plot_figure_get_axes (figure, 0, 0, NULL);
@@ -472,8 +472,8 @@ gtorch_plot_axes_add_image (GTorchPlotAxes *self, GTorchTensor *pixels, GError *
  *
  * Adds a matrix: an image whose numbers are written in its cells. Waits until the tensor is computed.
  *
- * Returns: (transfer none): the image, which belongs to the axes, or %NULL with %GTORCH_ERROR_SHAPE if there are
- *   not two dimensions or not as many names as rows and columns, or with an error of
+ * Returns: (transfer none): the image, which belongs to the axes, or %NULL with %GTORCH_ERROR_SHAPE if
+ *   there are not two dimensions or not as many names as rows and columns, or with an error of
  *   [method@Image.set_pixels]
  *
  * Since: 0.1
@@ -734,9 +734,11 @@ gtorch_plot_axes_get_x_limits (GTorchPlotAxes *self, gdouble *low, gdouble *high
  * @high: the upper end, or NaN for that of the data
  * @error: return location for an error
  *
- * Sets the ends of the horizontal axis. On a logarithmic axis, ends that are not positive are those of the data.
+ * Sets the ends of the horizontal axis. On a logarithmic axis, ends that are not positive are those of
+ * the data.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less than @high
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less
+ *   than @high
  *
  * Since: 0.1
  */
@@ -773,9 +775,11 @@ gtorch_plot_axes_get_y_limits (GTorchPlotAxes *self, gdouble *low, gdouble *high
  * @high: the upper end, or NaN for that of the data
  * @error: return location for an error
  *
- * Sets the ends of the vertical axis. On a logarithmic axis, ends that are not positive are those of the data.
+ * Sets the ends of the vertical axis. On a logarithmic axis, ends that are not positive are those of the
+ * data.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less than @high
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less
+ *   than @high
  *
  * Since: 0.1
  */

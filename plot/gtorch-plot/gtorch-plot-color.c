@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The colours of lines are those of Okabe and Ito, which people with any of the usual colour vision
- * deficiencies tell apart, in an order in which neighbours differ in lightness; on a dark ground their dark
- * ones are lighter. Maps of colours are lines between a few colours: viridis and magma (matplotlib),
+ * deficiencies tell apart, in an order in which neighbours differ in lightness; on a dark ground their
+ * dark ones are lighter. Maps of colours are lines between a few colours: viridis and magma (matplotlib),
  * the others from ColorBrewer. */
 
 #include "config.h"

@@ -15,9 +15,9 @@
  *
  * A picture of tensors: a grid of [class@Axes] below a title.
  *
- * Functions such as [func@lines] make one by a call. It is drawn with any cairo context, on the screen, for
- * example by the widget of gtorch-gtk, or into a file ([method@Figure.save]). Drawing reads no tensors: items keep
- * their numbers in the memory of the host.
+ * Functions such as [func@lines] make one by a call. It is drawn with any cairo context, on the screen,
+ * for example by the widget of gtorch-gtk, or into a file ([method@Figure.save]). Drawing reads no
+ * tensors: items keep their numbers in the memory of the host.
  *
  * ```c
  * g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
@@ -242,8 +242,8 @@ gtorch_plot_figure_class_init (GTorchPlotFigureClass *klass)
    * GTorchPlotFigure::changed:
    * @self: a figure
    *
-   * Emitted when the picture has changed: at once, for each point that is added, too. What draws it does so
-   * later, once for many changes.
+   * Emitted when the picture has changed: at once, for each point that is added, too. What draws it does
+   * so later, once for many changes.
    *
    * Since: 0.1
    */
@@ -284,8 +284,8 @@ gtorch_plot_figure_new (void)
  *
  * Gets the axes at a place of the grid, and makes them and the place if they are not there.
  *
- * Returns: (transfer none): the axes, which belong to the figure, or %NULL with %GTORCH_ERROR_INDEX if there is no
- *   such place
+ * Returns: (transfer none): the axes, which belong to the figure, or %NULL with %GTORCH_ERROR_INDEX if
+ *   there is no such place
  *
  * Since: 0.1
  */
@@ -628,8 +628,8 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
  * @width: the width, in units of the context
  * @height: the height
  *
- * Draws the figure into a rectangle whose upper left corner is at (0, 0). Texts and lines keep their sizes,
- * whatever that of the rectangle is.
+ * Draws the figure into a rectangle whose upper left corner is at (0, 0). Texts and lines keep their
+ * sizes, whatever that of the rectangle is.
  *
  * Since: 0.1
  */
@@ -695,8 +695,8 @@ write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
  *
  * Draws the figure as a file in memory.
  *
- * Returns: (transfer full): the contents of the file, or %NULL with %GTORCH_ERROR_FAILED if cairo cannot draw it, for
- *   example because it would have more than 32767 pixels on a side
+ * Returns: (transfer full): the contents of the file, or %NULL with %GTORCH_ERROR_FAILED if cairo cannot
+ *   draw it, for example because it would have more than 32767 pixels on a side
  *
  * Since: 0.1
  */

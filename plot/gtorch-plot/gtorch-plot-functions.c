@@ -58,8 +58,8 @@ first_axes (GTorchPlotFigure *figure)
  *
  * Draws lines over 0, 1, 2 and so on. Waits until the tensors are computed.
  *
- * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if there are not as many labels as
- *   lines, or with an error of [method@Line.set_values]
+ * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if there are not as many
+ *   labels as lines, or with an error of [method@Line.set_values]
  *
  * Since: 0.1
  */
@@ -119,8 +119,8 @@ gtorch_plot_histogram (GTorchTensor *values, guint n_bins, GError **error)
  * @pixels: the pixels, of one of the shapes that [class@Image] names
  * @error: return location for an error
  *
- * Draws an image, beside a bar of its colours if it has one number for each pixel. Waits until the tensor is
- * computed.
+ * Draws an image, beside a bar of its colours if it has one number for each pixel. Waits until the
+ * tensor is computed.
  *
  * Returns: (transfer full): a new figure, or %NULL with an error of [method@Image.set_pixels]
  *
@@ -187,11 +187,11 @@ set_grid_size (GTorchPlotFigure *figure, guint n_rows, guint n_columns, gdouble 
  * @titles: (nullable) (array zero-terminated=1): the title of each image
  * @error: return location for an error
  *
- * Draws many images, such as a batch, in a grid. Those with one number for each pixel are gray. Waits until the
- * tensor is computed.
+ * Draws many images, such as a batch, in a grid. Those with one number for each pixel are gray. Waits
+ * until the tensor is computed.
  *
- * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if there are more than 1024 images, or
- *   not as many titles as images, or with an error of [method@Image.set_pixels]
+ * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if there are more than 1024
+ *   images, or not as many titles as images, or with an error of [method@Image.set_pixels]
  *
  * Since: 0.1
  */
@@ -249,8 +249,8 @@ gtorch_plot_images (GTorchTensor *images, guint n_columns, const gchar *const *t
  *
  * Draws a confusion matrix with its numbers. Waits until the tensor is computed.
  *
- * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if the matrix is not square or has not as
- *   many rows as there are names, or with an error of [method@Image.set_pixels]
+ * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if the matrix is not square
+ *   or has not as many rows as there are names, or with an error of [method@Image.set_pixels]
  *
  * Since: 0.1
  */
@@ -306,8 +306,8 @@ gtorch_plot_confusion_matrix (GTorchTensor *counts, const gchar *const *class_na
  * @key_names: (nullable) (array zero-terminated=1): the keys
  * @error: return location for an error
  *
- * Draws maps of attention, whose colours go from 0 to the greatest weight of all. Waits until the tensor is
- * computed.
+ * Draws maps of attention, whose colours go from 0 to the greatest weight of all. Waits until the tensor
+ * is computed.
  *
  * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if there are not two or three
  *   dimensions, more than 1024 heads, or not as many names as queries and keys, or with an error of

@@ -316,8 +316,8 @@ check_values (GTorchTensor *values, guint n_bins, GError **error)
  * The tensor may be of any dtype that is not complex, on any device. Waits until it is computed;
  * [method@Histogram.set_values_async] does not.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_INVALID or an error of reading
- *   ([method@GTorch.Tensor.to_doubles]), and the former counts
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_INVALID or an error of
+ *   reading ([method@GTorch.Tensor.to_doubles]), and the former counts
  *
  * Since: 0.1
  */
@@ -343,8 +343,8 @@ gtorch_plot_histogram_set_values (GTorchPlotHistogram *self, GTorchTensor *value
  * @callback: (nullable) (scope async) (closure user_data): called when the numbers are counted
  * @user_data: data for @callback
  *
- * Counts numbers, in place of the former ones, without blocking the main loop. Of two such calls, the later
- * one counts.
+ * Counts numbers, in place of the former ones, without blocking the main loop. Of two such calls, the
+ * later one counts.
  *
  * Since: 0.1
  */
@@ -402,8 +402,8 @@ gtorch_plot_histogram_set_values_finish (GTorchPlotHistogram *self, GAsyncResult
  *
  * Sets counts that were made elsewhere, for example in another process.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the ends or a count are not finite, if @low is
- *   not less than @high, or if there are more than 100,000 bins
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the ends or a count are not finite, if
+ *   @low is not less than @high, or if there are more than 100,000 bins
  *
  * Since: 0.1
  */
@@ -467,7 +467,8 @@ gtorch_plot_histogram_get_n_bins (GTorchPlotHistogram *self)
  * @self: a histogram
  * @bin: which bin, from 0
  *
- * Gets how many numbers are in a bin. A number on an edge is in the bin behind it, the greatest one in the last.
+ * Gets how many numbers are in a bin. A number on an edge is in the bin behind it, the greatest one in
+ * the last.
  *
  * Returns: the count; NaN if there is no such bin
  *

@@ -16,7 +16,8 @@ GType gtorch_plot_histogram_get_type (void) G_GNUC_CONST;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPlotHistogram, g_object_unref)
 #define GTORCH_PLOT_HISTOGRAM(object) \
   (G_TYPE_CHECK_INSTANCE_CAST ((object), GTORCH_PLOT_TYPE_HISTOGRAM, GTorchPlotHistogram))
-#define GTORCH_PLOT_IS_HISTOGRAM(object) (G_TYPE_CHECK_INSTANCE_TYPE ((object), GTORCH_PLOT_TYPE_HISTOGRAM))
+#define GTORCH_PLOT_IS_HISTOGRAM(object) \
+  (G_TYPE_CHECK_INSTANCE_TYPE ((object), GTORCH_PLOT_TYPE_HISTOGRAM))
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchPlotHistogram *gtorch_plot_histogram_new (const gchar *label) G_GNUC_WARN_UNUSED_RESULT;

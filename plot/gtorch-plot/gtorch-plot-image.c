@@ -15,11 +15,11 @@
  *
  * A picture, or a matrix whose numbers are shown as colours.
  *
- * A tensor of shape `[height, width]` or `[1, height, width]` has one number for each pixel, which becomes a
- * colour by [property@Image:colormap] and the range ([method@Image.set_range]). One of shape
+ * A tensor of shape `[height, width]` or `[1, height, width]` has one number for each pixel, which
+ * becomes a colour by [property@Image:colormap] and the range ([method@Image.set_range]). One of shape
  * `[3, height, width]`, `[4, height, width]`, `[height, width, 3]` or `[height, width, 4]` has colours,
- * red, green, blue and perhaps alpha: from 0 to 1 if it is of a floating-point type or bool, otherwise from 0 to 255.
- * What may be both, such as `[3, 8, 3]`, has its channels first.
+ * red, green, blue and perhaps alpha: from 0 to 1 if it is of a floating-point type or bool, otherwise
+ * from 0 to 255. What may be both, such as `[3, 8, 3]`, has its channels first.
  *
  * The first row is at the top. NaN is left out.
  *
@@ -340,8 +340,8 @@ gtorch_plot_image_class_init (GTorchPlotImageClass *klass)
   /**
    * GTorchPlotImage:show-values:
    *
-   * Whether the numbers are written on the pixels, where they are large enough for that. Of more than 4096
-   * pixels none is.
+   * Whether the numbers are written on the pixels, where they are large enough for that. Of more than
+   * 4096 pixels none is.
    *
    * Since: 0.1
    */
@@ -553,8 +553,8 @@ take_pixels (GTorchPlotItem *item, GTorchPlotRead *read)
  *
  * Sets the pixels.
  *
- * The tensor may be of any dtype that is not complex, on any device, and empty. Waits until it is computed;
- * [method@Image.set_pixels_async] does not.
+ * The tensor may be of any dtype that is not complex, on any device, and empty. Waits until it is
+ * computed; [method@Image.set_pixels_async] does not.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or an error of reading
  *   ([method@GTorch.Tensor.to_doubles]), and the former pixels
@@ -737,7 +737,8 @@ gtorch_plot_image_get_range (GTorchPlotImage *self, gdouble *minimum, gdouble *m
  * @minimum: the number of the first colour of the map, or NaN for the least number
  * @maximum: the number of the last one, or NaN for the greatest number
  *
- * Sets the range of numbers that the colours stand for. Numbers outside have the colour of the nearer end.
+ * Sets the range of numbers that the colours stand for. Numbers outside have the colour of the nearer
+ * end.
  *
  * Since: 0.1
  */
@@ -761,11 +762,11 @@ gtorch_plot_image_set_range (GTorchPlotImage *self, gdouble minimum, gdouble max
  *
  * Places the image on its axes, for example below the points of a [class@Line].
  *
- * Without this, a pixel is as wide as high, the middle of the first one is at (0, 0), and the vertical axis
- * grows downwards.
+ * Without this, a pixel is as wide as high, the middle of the first one is at (0, 0), and the vertical
+ * axis grows downwards.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is not finite or the ends are not in
- *   order
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is not finite or the ends are
+ *   not in order
  *
  * Since: 0.1
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Axes are drawn in two steps. The first one looks at the items, finds limits and ticks, and measures the texts
- * around the place between the axes. The figure then gives the axes of a column the same margins at the
- * sides, and those of a row the same ones above and below, and the second step draws. */
+/* Axes are drawn in two steps. The first one looks at the items, finds limits and ticks, and measures
+ * the texts around the place between the axes. The figure then gives the axes of a column the same
+ * margins at the sides, and those of a row the same ones above and below, and the second step draws. */
 
 #include "config.h"
 
@@ -55,7 +55,8 @@ bounded (gdouble value)
   return CLAMP (value, -0.5 * G_MAXDOUBLE, 0.5 * G_MAXDOUBLE);
 }
 
-/* low and high: those of the data. fixed_…: those that were set, or NaN. pad_…: parts of the whole to add. */
+/* low and high: those of the data. fixed_…: those that were set, or NaN. pad_…: parts of the whole to
+ * add. */
 static void
 set_limits (GTorchPlotAxis *axis, gdouble low, gdouble high, gdouble fixed_low, gdouble fixed_high,
             gdouble pad_low, gdouble pad_high)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A line is drawn with at most four points for each column of half a unit: the first, the least, the greatest and
- * the last one of those that follow each other in the column. A picture of a million points then takes as
- * long as one of a few thousand, and looks the same. Where there are more than 20,000 dots, they are small squares, of
- * which there is one for each unit of the plane. */
+/* A line is drawn with at most four points for each column of half a unit: the first, the least, the
+ * greatest and the last one of those that follow each other in the column. A picture of a million
+ * points then takes as long as one of a few thousand, and looks the same. Where there are more than
+ * 20,000 dots, they are small squares, of which there is one for each unit of the plane. */
 
 #include "config.h"
 
@@ -20,8 +20,8 @@
  * A line through points, or dots at them.
  *
  * The numbers come from tensors ([method@Line.set_values]), or one point after the other
- * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not positive on a
- * logarithmic axis, the line has a gap.
+ * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not
+ * positive on a logarithmic axis, the line has a gap.
  *
  * A million points whose x grows are drawn in some milliseconds.
  *

@@ -80,9 +80,11 @@ gdouble gtorch_plot_canvas_y (const GTorchPlotCanvas *canvas, gdouble value);
 
 void gtorch_plot_text_measure (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
                                gdouble *width, gdouble *height);
-/* Places a side or the middle of the text at x, and of its height at y. angle: in radians, around that place. */
-void gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold, gdouble x,
-                            gdouble y, GTorchPlotAlign across, GTorchPlotAlign down, gdouble angle);
+/* Places a side or the middle of the text at x, and of its height at y. angle: in radians, around that
+ * place. */
+void gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
+                            gdouble x, gdouble y, GTorchPlotAlign across, GTorchPlotAlign down,
+                            gdouble angle);
 
 /* --- items --- */
 
@@ -102,7 +104,7 @@ struct _GTorchPlotItem
   gchar *label;
   gchar *color; /* NULL: by place */
   gboolean is_visible;
-  guint place; /* among the items that take colours, while they are drawn */
+  guint place;                /* among the items that take colours, while they are drawn */
   guint serial, taken_serial; /* of reads: begun, and the last one whose result was taken */
 };
 
@@ -124,7 +126,8 @@ struct _GTorchPlotItemClass
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_PLOT_TYPE_ITEM, GTorchPlotItemClass))
 
 void gtorch_plot_item_changed (GTorchPlotItem *self);
-void gtorch_plot_item_set_source (GTorchPlotItem *self, const GTorchPlotCanvas *canvas, gdouble alpha);
+void gtorch_plot_item_set_source (GTorchPlotItem *self, const GTorchPlotCanvas *canvas,
+                                  gdouble alpha);
 
 void gtorch_plot_axes_changed (GTorchPlotAxes *self);
 GTorchPlotAxes *gtorch_plot_axes_new (GTorchPlotFigure *figure);
@@ -141,12 +144,13 @@ typedef struct
 typedef struct _GTorchPlotLayout GTorchPlotLayout;
 
 /* Looks at the axes for a cell of a size. Free with gtorch_plot_layout_free (). */
-GTorchPlotLayout *gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme *theme,
-                                          gdouble width, gdouble height);
+GTorchPlotLayout *gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr,
+                                          const GTorchPlotTheme *theme, gdouble width,
+                                          gdouble height);
 void gtorch_plot_layout_free (GTorchPlotLayout *layout);
 const GTorchPlotMargins *gtorch_plot_layout_get_margins (const GTorchPlotLayout *layout);
-void gtorch_plot_layout_draw (GTorchPlotLayout *layout, gdouble x, gdouble y, gdouble width, gdouble height,
-                              const GTorchPlotMargins *margins);
+void gtorch_plot_layout_draw (GTorchPlotLayout *layout, gdouble x, gdouble y, gdouble width,
+                              gdouble height, const GTorchPlotMargins *margins);
 
 struct _GTorchPlotAxes
 {
@@ -154,7 +158,7 @@ struct _GTorchPlotAxes
   GTorchPlotFigure *figure; /* not owned */
   GListStore *items;
   gchar *title, *x_label, *y_label;
-  gint x_scale, y_scale; /* of GTorchPlotScale */
+  gint x_scale, y_scale;                /* of GTorchPlotScale */
   gdouble x_low, x_high, y_low, y_high; /* NaN: by the data */
   gboolean show_legend, show_grid, show_ticks, equal_units;
 };
@@ -163,9 +167,11 @@ struct _GTorchPlotAxes
 gboolean gtorch_plot_image_has_extent (GTorchPlotImage *self);
 gboolean gtorch_plot_image_has_scale (GTorchPlotImage *self, gdouble *low, gdouble *high);
 
-/* Tells whether it has two dimensions, and as many rows and columns as there are names, if there are any. */
-gboolean gtorch_plot_check_matrix (const gchar *op, GTorchTensor *matrix, const gchar *const *row_names,
-                                   const gchar *const *column_names, GError **error);
+/* Tells whether it has two dimensions, and as many rows and columns as there are names, if there are
+ * any. */
+gboolean gtorch_plot_check_matrix (const gchar *op, GTorchTensor *matrix,
+                                   const gchar *const *row_names, const gchar *const *column_names,
+                                   GError **error);
 
 /* --- reading tensors --- */
 
@@ -175,22 +181,24 @@ typedef struct
 {
   gdouble *values[GTORCH_PLOT_MAX_TENSORS]; /* NULL: no such tensor */
   gsize n_values[GTORCH_PLOT_MAX_TENSORS];
-  guint parameter;             /* the caller's */
+  guint parameter;                 /* the caller's */
   gsize height, width, n_channels; /* the caller's */
-  gboolean is_last;            /* the caller's: the channels are the last dimension */
-  gdouble unit;                /* the caller's */
+  gboolean is_last;                /* the caller's: the channels are the last dimension */
+  gdouble unit;                    /* the caller's */
 } GTorchPlotRead;
 
 typedef void (*GTorchPlotTake) (GTorchPlotItem *item, GTorchPlotRead *read);
 
 gchar *gtorch_plot_shape_text (GTorchTensor *tensor);
-gboolean gtorch_plot_check_dtype (const gchar *op, const gchar *what, GTorchTensor *tensor, GError **error);
+gboolean gtorch_plot_check_dtype (const gchar *op, const gchar *what, GTorchTensor *tensor,
+                                  GError **error);
 /* Takes read, whose parameters the caller has set, reads the tensors and calls take. */
 gboolean gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                                GTorchPlotRead read, GTorchPlotTake take, GError **error);
 void gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                              GTorchPlotRead read, GTorchPlotTake take, GTask *task);
 /* Tells whether a result is of the function that began it, for an item. */
-gboolean gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag, GError **error);
+gboolean gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag,
+                                  GError **error);
 
 G_END_DECLS

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors become numbers of the host, at once or without blocking the main loop. Of two reads for one item, the
- * one that was begun later counts, whichever ends last. */
+/* Tensors become numbers of the host, at once or without blocking the main loop. Of two reads for one
+ * item, the one that was begun later counts, whichever ends last. */
 
 #include "config.h"
 

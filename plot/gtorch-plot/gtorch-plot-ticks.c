@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Ticks of axes: at multiples of 1, 2 or 5 times a power of ten, on logarithmic axes at powers of ten. Numbers
- * have as many digits as neighbours need to differ, and a power of ten beside them if they are very large or
- * very small. */
+/* Ticks of axes: at multiples of 1, 2 or 5 times a power of ten, on logarithmic axes at powers of ten.
+ * Numbers have as many digits as neighbours need to differ, and a power of ten beside them if they are
+ * very large or very small. */
 
 #include "config.h"
 
@@ -266,5 +266,8 @@ gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n)
       g_array_set_size (ticks, 0); /* within a decade */
     }
   add_linear (ticks, axis, n);
+  for (guint i = ticks->len; i-- > 0;) /* for example 0, on a logarithmic axis */
+    if (!isfinite (gtorch_plot_axis_place (axis, g_array_index (ticks, GTorchPlotTick, i).value)))
+      g_array_remove_index (ticks, i);
   return ticks;
 }

@@ -70,6 +70,11 @@ FAILS = ["gtorch_tensor_pin_memory"]
 PYTHON_START = """import gtorch as torch
 from gi.repository import Gio, GLib
 """
+# Libraries that are not always built, by what the build then has, and the packages of pages about them. What shows
+# windows gets a screen in memory.
+LIBRARIES = {"plotting": ("plot/GTorchPlot-1.typelib", ["cairo", "gtorch-plot-1"]),
+             "desktop": ("gtk/GTorchGtk-1.typelib", ["gtk4", "gtorch-plot-1", "gtorch-gtk-1"])}
+SCREEN = {"desktop": "GSK_RENDERER=cairo GTK_A11Y=none xvfb-run -a"}
 NEEDS = {"c": "cc", "js": "gjs", "vala": "valac"}
 
 
@@ -87,6 +92,23 @@ def run_in(folder, command):
     return done.stdout
 
 
+def need(page):
+    """Skips a page about what was not built, or that needs a screen where there is none."""
+    made, _packages = LIBRARIES.get(page, (".", []))
+    if not os.path.exists(os.path.join(BUILD, made)):
+        raise tap.Skip(f"{os.path.basename(made)} was not built")
+    if page in SCREEN and not shutil.which("xvfb-run"):
+        raise tap.Skip("xvfb-run is not installed")
+
+
+def environment(page):
+    return f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals {SCREEN.get(page, '')}"
+
+
+def packages(page):
+    return " ".join(LIBRARIES.get(page, (None, []))[1])
+
+
 def marked(line, number):
     """Lets a line that prints, and says in a comment what, print its number, too."""
     match = re.match(r"( *)print\((.*)\) +# (.*)$", line)
@@ -94,13 +116,14 @@ def marked(line, number):
 
 
 def check_python(page):
+    need(page)
     device = "torch.set_default_device('{}')\n"
     program = PYTHON_START + choose_device(page, device) + "\n".join(pages.examples(page, "python"))
     lines = program.splitlines()
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.py"), "w", encoding="utf-8") as file:
             file.write("\n".join(marked(line, number) for number, line in enumerate(lines)) + "\n")
-        output = run_in(folder, f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals {PYTHON} page.py")
+        output = run_in(folder, f"{environment(page)} {PYTHON} page.py")
     for number, found in re.findall(r"^@(\d+)@ (.*?)@$", output, re.DOTALL | re.MULTILINE):
         line = lines[int(number)]
         # a dtype may have the name of the namespace or of the package, and a page may run on any device
@@ -116,6 +139,8 @@ def c_program(page):
             start = block
         elif block.startswith("static "):
             outside.append(block)
+        elif block.startswith("#include "):
+            outside.insert(0, block)
         elif re.search(r"^G_DEFINE_", block, re.MULTILINE):
             outside.append(block)
             name = re.search(r"^#define (\w+_TYPE_\w+)", block, re.MULTILINE).group(1)
@@ -144,12 +169,12 @@ def has_headers():
 def check_c(page):
     if not shutil.which("cc") or not has_headers():
         raise tap.Skip("cc or GLib's headers are not installed")
+    need(page)
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.c"), "w", encoding="utf-8") as file:
             file.write(c_program(page))
         run_in(folder, "cc -Wall -Werror -Wno-unused-variable -Wno-misleading-indentation page.c -o page "
-                       "$(pkg-config --cflags --libs gtorch-1) && "
-                       f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page")
+                       f"$(pkg-config --cflags --libs gtorch-1 {packages(page)}) && {environment(page)} ./page")
 
 
 def printed(page, language):
@@ -172,15 +197,17 @@ def check_js(page):
     if not shutil.which("gjs"):
         raise tap.Skip("gjs is not installed")
     device = "GTorch.set_default_device(GTorch.Device.new_from_string('{}'));\n"
+    need(page)
     start = "import GTorch from 'gi://GTorch?version=1';\n"
     program = start + choose_device(page, device) + "\n".join(pages.examples(page, "js")).replace(start, "")
-    command = f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals gjs -m page.js"
+    command = f"{environment(page)} gjs -m page.js"
     check_output(page, "js", "page.js", program, command)
 
 
 def check_vala(page):
     if not shutil.which("valac"):
         raise tap.Skip("valac is not installed")
+    need(page)
     functions = pages.examples(page, "vala")
     program = "using GTorch;\n" + "".join(
         f"void example_{i} () throws GLib.Error {{\n{block}}}\n" for i, block in enumerate(functions)
@@ -192,8 +219,9 @@ def check_vala(page):
     program += " catch (GLib.Error error) {\n        GLib.error (error.message);\n    }\n}\n"
     check_output(
         page, "vala", "page.vala", program,
-        f"valac -X -w --vapidir={BUILD}/introspection --pkg gio-2.0 --pkg gtorch-1 page.vala && "
-        f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page",
+        f"valac -X -w --vapidir={BUILD}/introspection --vapidir={BUILD}/plot --vapidir={BUILD}/gtk --pkg gio-2.0 "
+        f"{' '.join('--pkg ' + name for name in ['gtorch-1', *packages(page).split()])} page.vala && "
+        f"{environment(page)} ./page",
     )
 
 

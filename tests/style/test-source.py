@@ -176,7 +176,7 @@ def no_path_of_one_machine():
 
 
 def headers():
-    return [path for path in tree.files() if re.match(r"gtorch/.*\.h$", path)]
+    return [path for path in tree.files() if re.match(r"(?:gtk|gtorch|plot)/.*\.h$", path)]
 
 
 def public_headers():
@@ -262,7 +262,7 @@ def nothing_a_user_passes_aborts():
     report(
         f"{path}:{number}: {line.strip()}"
         for path in tree.files()
-        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path)
+        if re.match(r"(?:gtk|gtorch|plot|tools)/.*\.[ch]$", path)
         for number, line in enumerate(tree.lines(path), 1)
         if word.search(line) and not line.lstrip().startswith(("*", "/*"))
         and not (path.startswith("tools/gtorch-run-") and "_exit (" in line)
@@ -404,7 +404,7 @@ def translated_files():
     return sorted(
         path
         for path in tree.files()
-        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path) and word.search(tree.read(path))
+        if re.match(r"(?:gtk|gtorch|plot|tools)/.*\.[ch]$", path) and word.search(tree.read(path))
     )
 
 
