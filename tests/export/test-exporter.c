@@ -805,6 +805,7 @@ the_environment_exports_a_program_and_its_trainers (void)
 gint
 main (gint argc, gchar **argv)
 {
+  g_autofree gchar *daemon_program = NULL;
   gint result;
 
   program = argv[0];
@@ -812,7 +813,8 @@ main (gint argc, gchar **argv)
     be_child (argv[2]);
   g_test_init (&argc, &argv, NULL);
   g_unsetenv ("GTORCH_EXPORT");
-  if (g_find_program_in_path ("dbus-daemon") == NULL)
+  daemon_program = g_find_program_in_path ("dbus-daemon");
+  if (daemon_program == NULL)
     {
       g_print ("1..0 # SKIP dbus-daemon is not installed\n");
       return 0;
