@@ -9,6 +9,7 @@
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/autograd/gtorch-functional.h>
+#include <gtorch/profiler/gtorch-emit-nvtx.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-grad-node.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
@@ -38,10 +39,12 @@
 #include <gtorch/memory/gtorch-guard.h>
 #include <gtorch/memory/gtorch-memory-block.h>
 #include <gtorch/memory/gtorch-memory-pool.h>
+#include <gtorch/memory/gtorch-memory-report.h>
 #include <gtorch/memory/gtorch-memory-source.h>
 #include <gtorch/device/gtorch-options.h>
 #include <gtorch/base/gtorch-factors.h>
 #include <gtorch/base/gtorch-nvtx.h>
+#include <gtorch/base/gtorch-place.h>
 #include <gtorch/base/gtorch-references.h>
 #include <gtorch/base/gtorch-sampling.h>
 #include <gtorch/tensor/gtorch-scope.h>
@@ -56,6 +59,7 @@
 #include <gtorch/elements/gtorch-tensor-create.h>
 #include <gtorch/elements/gtorch-tensor-dlpack.h>
 #include <gtorch/elements/gtorch-tensor-geometry.h>
+#include <gtorch/elements/gtorch-tensor-handle.h>
 #include <gtorch/elements/gtorch-tensor-index.h>
 #include <gtorch/elements/gtorch-tensor-rows.h>
 #include <gtorch/gtorch-tensor-ops.h>
@@ -129,6 +133,12 @@
 #include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
+#include <gtorch/profiler/gtorch-profile-list.h>
+#include <gtorch/profiler/gtorch-profile-range.h>
+#include <gtorch/profiler/gtorch-profile-row.h>
+#include <gtorch/profiler/gtorch-profile-sysprof.h>
+#include <gtorch/profiler/gtorch-profiler-choices.h>
+#include <gtorch/profiler/gtorch-profiler.h>
 #include <gtorch/text/gtorch-tokenizer.h>
 #include <gtorch/vision/gtorch-image-folder.h>
 #include <gtorch/vision/gtorch-image.h>

@@ -19,6 +19,8 @@ typedef struct
   int64_t padding; /* the row that is left out, or -1 */
   uint32_t mode;   /* GTorchBagMode */
   uint32_t op;
-  void *report; /* GtReport */
+  void *report;     /* GtReport */
+  uint32_t is_wide; /* a thread takes 16 bytes of a row at once */
+  uint32_t is_long; /* bags have many indices for each of their threads */
 } GtBags;
-GT_SIZE (GtBags, 128);
+GT_SIZE (GtBags, 136);

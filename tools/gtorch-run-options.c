@@ -296,6 +296,34 @@ read_output (GTorchRunOptions *options, GError **error)
   return TRUE;
 }
 
+/* Whether a program of gjs begins lines with import or export, which only modules can. A file that cannot be
+ * read is refused by gjs. */
+static gboolean
+is_module (const gchar *path)
+{
+  static const gchar *const words[] = { "import", "export" };
+  g_autofree gchar *text = NULL;
+  const gchar *line;
+
+  if (g_str_has_suffix (path, ".mjs"))
+    return TRUE;
+  if (!g_file_get_contents (path, &text, NULL, NULL))
+    return FALSE;
+  for (line = text; line != NULL; line = strchr (line, '\n'))
+    {
+      line += *line == '\n';
+      for (guint i = 0; i < G_N_ELEMENTS (words); i++)
+        {
+          const gsize length = strlen (words[i]);
+
+          if (strncmp (line, words[i], length) == 0 && line[length] != '\0'
+              && strchr (" \t{*'\"", line[length]) != NULL)
+            return TRUE;
+        }
+    }
+  return FALSE;
+}
+
 /* A script of Python, or of gjs by its name, or any program. */
 static gboolean
 read_command (GTorchRunOptions *options, gint argc, gchar **argv, GError **error)
@@ -316,7 +344,7 @@ read_command (GTorchRunOptions *options, gint argc, gchar **argv, GError **error
   else if (g_str_has_suffix (argv[i], ".js") || g_str_has_suffix (argv[i], ".mjs"))
     {
       g_strv_builder_add (command, "gjs");
-      if (given.module || g_str_has_suffix (argv[i], ".mjs"))
+      if (given.module || is_module (argv[i]))
         g_strv_builder_add (command, "-m");
     }
   else

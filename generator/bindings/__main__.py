@@ -5,10 +5,10 @@
     bindings python OPS.json OUTPUT.py    wrappers with defaults, scalar forms and operators
     bindings signatures OPS.json KNOWN.json OUTPUT.py    the arguments of operations, for inspect
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
-    bindings calls GIR OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
+    bindings calls GIR DEFAULTS.toml OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
     bindings mixin OPS.json KNOWN.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
-    bindings typescript GIR OPS.json LAYERS.json STEPS.json OUTPUT.d.ts
-    bindings vapi VAPIGEN GIR METADATA TABLE.toml OPS.json LAYERS.json STEPS.json OUTPUT.vapi
+    bindings typescript GIR DEFAULTS.toml OPS.json LAYERS.json STEPS.json OUTPUT.d.ts
+    bindings vapi VAPIGEN GIR METADATA TABLE.toml DEFAULTS.toml OPS.json LAYERS.json STEPS.json OUTPUT.vapi
 
 KNOWN.json is docs/data/pytorch-signatures.json.
 
@@ -41,9 +41,9 @@ COMMANDS = {
         name: (3, 3, functools.partial(convert_known, module.emit))
         for name, module in (('mixin', mixin), ('signatures', signatures))
     },
-    'calls': (3, 3, calls.emit),
-    'typescript': (5, 5, typescript.emit),
-    'vapi': (8, 8, vapi.emit),
+    'calls': (4, 4, calls.emit),
+    'typescript': (6, 6, typescript.emit),
+    'vapi': (9, 9, vapi.emit),
 }
 
 

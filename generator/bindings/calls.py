@@ -11,6 +11,7 @@ import json
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
 
+from generator.bindings.defaults import Table, in_json
 from generator.bindings.rows import load
 from generator.text import write
 
@@ -34,8 +35,10 @@ PLAIN = {
 OWNERS = ('class', 'record', 'enumeration', 'bitfield')
 # An argument of the interface takes any object that implements it.
 INTERFACES = ('Gio.ListModel',)
-# Those are checked in calls of functions that return an array of C, where gjs cannot refuse them.
-OF_GIO = ('Gio.AsyncResult', 'Gio.Cancellable', 'Gio.File', 'Gio.InputStream', 'Gio.OutputStream')
+# gjs cannot refuse others in calls of functions that return an array of C.
+OF_GIO = ('Gio.AsyncResult', 'Gio.Cancellable', 'Gio.InputStream', 'Gio.OutputStream')
+# What programs may give as something simpler: names of devices and files, texts for bytes, numbers for sizes.
+CONVERTED = {'Device': 'device', 'Factors': 'factors', 'GLib.Bytes': 'bytes', 'Gio.File': 'file', 'Size': 'size'}
 # gjs takes what is missing in an array of these as NULL.
 OBJECTS = ('GraphedModule', 'Module', 'Tensor')
 # The classes of their objects are not in the typelib.
@@ -68,8 +71,10 @@ def kind_of(element, types, in_array):
             return 'text'
     elif name == 'utf8':
         return 'text'
-    elif name == 'Device':
-        return 'device'
+    elif name in CONVERTED:
+        return CONVERTED[name]
+    elif name in OF_GIO:
+        return f'object:{name}'
     elif name in types.classes or name in INTERFACES:
         return f'object:{name}'
     if name in types.enums:
@@ -86,8 +91,8 @@ def returns_array(function):
 
 
 def arguments(function, types):
-    """Returns position, name and kind of the arguments to check, the positions of callbacks, all names, and position,
-    name and kind (a list or not) of those that must not be null."""
+    """Returns position, name and kind of the arguments to check, the positions of callbacks, all names, those that may
+    be null, and position, name and kind (a list or not) of those that must not be null."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
     hidden = set()
@@ -95,7 +100,7 @@ def arguments(function, types):
         array = part.find(CORE + 'array')
         places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
         hidden |= {int(place) for place in places if place is not None}
-    found, callbacks, names, required = [], [], [], []
+    found, callbacks, names, nullable, required = [], [], [], [], []
     is_guarded = returns_array(function)
     position = 0
     for i, parameter in enumerate(given):
@@ -104,10 +109,7 @@ def arguments(function, types):
         array = parameter.find(CORE + 'array')
         place = parameter if array is None else array
         kind = kind_of(place.find(CORE + 'type'), types, array is not None)
-        of_gio = place.find(CORE + 'type')
-        if is_guarded and kind is None and of_gio is not None and of_gio.get('name') in OF_GIO:
-            kind = f'object:{of_gio.get("name")}'
-        is_pointer = array is not None or kind is not None and kind.startswith(('object:', 'text'))
+        is_pointer = array is not None or kind is not None and kind.startswith(('object:', 'text', 'file'))
         if is_guarded and is_pointer and parameter.get('nullable') != '1':
             required.append([position, parameter.get('name'), array is not None])
         if kind is not None:
@@ -115,16 +117,32 @@ def arguments(function, types):
         if parameter.get('scope') is not None:
             callbacks.append(position)
         names.append(parameter.get('name'))
+        if parameter.get('nullable') == '1' or parameter.get('allow-none') == '1':
+            nullable.append(parameter.get('name'))
         position += 1
-    return found, callbacks, names, required
+    return found, callbacks, names, nullable, required
 
 
-def entry(function, types):
+def has_tables(function):
+    """Whether an argument may be a plain object of JavaScript, which options would be taken for."""
+    kinds = [e.get('name') for e in function.findall(f'{CORE}parameters/{CORE}parameter/{CORE}type')]
+    return any(kind in ('GLib.HashTable', 'GObject.Value') for kind in kinds)
+
+
+def entry(owner, function, types, table):
     result = function.find(f'{CORE}return-value/{CORE}type')
     found = {}
-    checked, callbacks, names, required = arguments(function, types)
-    if names and not function.get('name').endswith('_async'):
+    checked, callbacks, names, nullable, required = arguments(function, types)
+    is_async = function.get('name').endswith('_async')
+    if names and not is_async:
         found['names'] = names
+    if is_async and 'callback' in names:
+        names = names[:names.index('callback')]
+        found['given'] = names
+    if not has_tables(function):
+        known = {name: table.of(owner, function.get('name'), name, name in nullable) for name in names}
+        defaults = {name: in_json(value) for name, value in known.items() if value is not None}
+        found |= {'defaults': defaults} if defaults else {}
     if checked:
         found['args'] = checked
     if callbacks:
@@ -136,7 +154,7 @@ def entry(function, types):
     return found
 
 
-def table(gir, rows):
+def table(gir, rows, known):
     namespace = ET.parse(gir).getroot().find(CORE + 'namespace')
     classes = {e.get('name'): e for e in namespace.findall(CORE + 'class')}
     types = Types(*({e.get('name') for e in namespace.findall(CORE + tag)} for tag in ('enumeration', 'bitfield')),
@@ -150,7 +168,8 @@ def table(gir, rows):
             is_operation = name in operations and owner.get('name') in ('GTorch', 'Tensor')
             if function.get('introspectable') == '0' or is_operation:
                 continue
-            found[name] = entry(function, types)
+            space = None if owner is namespace else owner.get('name')
+            found[name] = entry(space, function, types, known)
         return found
 
     owners = {}
@@ -167,14 +186,14 @@ def table(gir, rows):
     }
 
 
-def emit(gir, ops, file):
+def emit(gir, defaults, ops, file):
     lines = [
         '// SPDX-FileCopyrightText: The GTorch authors',
         '// SPDX-License-Identifier: LGPL-2.1-or-later',
         '',
-        '// Written by generator/bindings: position, name and kind of the arguments that are checked, positions of',
-        '// functions that C calls, and the virtual functions of classes.',
+        '// Written by generator/bindings: position, name and kind of the arguments that are checked, defaults,',
+        '// positions of functions that C calls, and the virtual functions of classes.',
         '/* exported classes functions owners vfuncs */',
-        *(f'var {key} = {json.dumps(value)};' for key, value in table(gir, load(ops)).items()),
+        *(f'var {key} = {json.dumps(value)};' for key, value in table(gir, load(ops), Table(defaults)).items()),
     ]
     write(file, '\n'.join(lines))

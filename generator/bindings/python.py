@@ -30,23 +30,23 @@ def literal(arg):
 
 def value(arg, function, bare=False):
     """Returns the expression that is passed to the introspected function."""
-    name = arg.name
+    name, where = arg.name, f'{function}(): {arg.name}'
     if arg.is_optional and arg.kind == 'int[]':
-        return f"_some_ints({name}, '{name}')"
+        return f"_some_ints({name}, '{where}')"
     if arg.has_items:
-        return f"_items({name}, '{name}')"
+        return f"_items({name}, '{where}')"
     if arg.is_optional:
         convert = '_index' if arg.kind == 'int' else '_double'
-        return f'{literal(arg)} if {name} is None else {convert}({name})'
+        return f"{literal(arg)} if {name} is None else {convert}({name}, '{where}')"
     return {
-        'Tensor': name if bare else f"_tensor({name}, '{name}')",
-        'Tensor?': f"_optional({name}, '{name}')",
-        'Tensor[]': f"_tensors({name}, '{name}')",
-        'int': f"_index({name}, '{name}')",
-        'double': f'_double({name})',
-        'number': f'_double({name})',
-        'bool': f'_bool({name})',
-        'int[]': f"{'_sizes' if arg.required else '_ints'}({name}, '{name}')",
+        'Tensor': name if bare else f"_tensor({name}, '{where}')",
+        'Tensor?': f"_optional({name}, '{where}')",
+        'Tensor[]': f"_tensors({name}, '{where}')",
+        'int': f"_index({name}, '{where}')",
+        'double': f"_double({name}, '{where}')",
+        'number': f"_double({name}, '{where}')",
+        'bool': f"_bool({name}, '{where}')",
+        'int[]': f"{'_sizes' if arg.required else '_ints'}({name}, '{where}')",
         'DType': f'_dtype({name})',
         'Device?': f'_device({name})',
         'Generator?': name,

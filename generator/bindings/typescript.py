@@ -8,6 +8,7 @@ import pathlib
 import re
 
 from generator.bindings import fill, typescript_gir
+from generator.bindings.defaults import Table
 from generator.bindings.rows import load, spaces
 from generator.text import write
 
@@ -37,6 +38,12 @@ LAYER_KINDS = {
     'size': 'Sizes | readonly (IntLike | null)[]',
     'tensor': 'Tensor',
 }
+
+
+# Further names of operations, as PyTorch has them.
+ALIASES = pathlib.Path(__file__).resolve().parents[2] / 'introspection' / 'gjs' / 'overrides' / '_gtorch_aliases.js'
+# Operations that take a dimension, too, as those whose names have _dim.
+ALONG = ('max', 'median', 'min', 'nanmedian')
 
 
 def nullable(kind):
@@ -103,6 +110,10 @@ class Operation:
             found.append(f'{name}(...sizes: [...IntLike[], {self.options}]): {result};')
         return found
 
+    def along(self, name):
+        """The forms of max_dim() that are those of max(), too."""
+        return self.signatures(name, self.own, self.result)
+
     def methods(self):
         if not self.row.method:
             return []
@@ -116,6 +127,16 @@ class Operation:
         if self.row.method:
             parameters = [('input', 'TensorLike', True), *self.own]
         return [f'function {text}' for text in self.signatures(self.row.name, parameters, self.result)]
+
+
+def aliases():
+    """Returns the names that the overrides give operations, and those of the operations."""
+    table = re.search(r'const NAMES = \{(.*?)\};', ALIASES.read_text('utf-8'), re.DOTALL)[1]
+    return dict(re.findall(r"(\w+): '(\w+)'", table))
+
+
+def renamed(lines, name, other):
+    return [re.sub(rf'^{name}(?=_?\()', other, line) for line in lines]
 
 
 def maker(parameters, n_required, options, result):
@@ -169,15 +190,21 @@ def hand_written(text):
     return found
 
 
-def emit(gir, ops, layer_table, step_table, file):
+def emit(gir, defaults, ops, layer_table, step_table, file):
     operations = [Operation(row) for row in load(ops)]
     hand = hand_written(fill.sections('gtorch.d.ts.in')[''])
     made, transforms, layer_options = layers(layer_table)
     optimizers, schedules = steps(step_table)
     names = {operation.row.name for operation in operations}
-    text = typescript_gir.Namespace(gir, hand, names)
+    text = typescript_gir.Namespace(gir, hand, names, Table(defaults))
     shown = [o for o in operations if o.row.name not in hand[None]]
     methods = [m for o in operations if o.row.name not in hand['Tensor'] for m in o.methods()]
+    methods += [m for o in operations for name in ALONG if o.row.name == f'{name}_dim' for m in o.along(name)]
+    methods += [f'{name}(other: Tensor, options?: {{out?: Tensor | null}}): Tensor;' for name in ('max', 'min')]
+    by_name = {operation.row.name: operation for operation in operations}
+    others = aliases()
+    methods += [m for other, name in others.items() for m in renamed(by_name[name].methods(), name, other)]
+    functions = [f'const {other}: typeof GTorch.{name};' for other, name in others.items()]
     modules = {
         space.replace('.', '_'): [
             f'const {name}: typeof GTorch.{operation};' for name, operation in members.items()
@@ -187,10 +214,13 @@ def emit(gir, ops, layer_table, step_table, file):
     }
     functional = [f'const {o.row.name}: typeof GTorch.{o.row.name};' for o in operations
                   if o.row.name not in {*RESERVED, 'embedding', 'embedding_bag', 'unfold'}]
+    classes = text.classes()
     write(file, fill(
-        'gtorch.d.ts.in', gtype_name='$gtype', layers=made, transforms=transforms, layer_options=layer_options,
+        'gtorch.d.ts.in', properties=text.interfaces, gtype_name='$gtype', layers=made, transforms=transforms,
+        layer_options=layer_options,
         optimizers=optimizers, schedules=schedules,
         options=[line for o in operations for line in o.interface()], methods=methods,
-        functions=[line for o in shown for line in o.functions()], functional=functional, enums=text.enums(),
-        classes=text.classes(), rest=text.functions(), **modules,
+        functions=[*functions, *(line for o in shown for line in o.functions())], functional=functional,
+        enums=text.enums(),
+        classes=classes, rest=text.functions(), **modules,
     ))

@@ -14,7 +14,8 @@ PLAIN = {
     'Factors': 'number | number[]', 'GType': 'any', 'guint32': 'number', 'gint32': 'number',
 }  # fmt: skip
 GIVEN = {
-    'Device': 'DeviceLike', 'gint64': 'IntLike', 'guint64': 'IntLike', 'Size': 'Sizes | Size',
+    'Device': 'DeviceLike', 'GLib.Bytes': 'BytesLike', 'Gio.File': 'FileLike', 'gint64': 'IntLike',
+    'guint64': 'IntLike', 'Size': 'Sizes | Size',
     'Factors': 'number | readonly number[] | Factors',
 }  # fmt: skip
 # What new takes, other than an object with properties.
@@ -25,18 +26,41 @@ NEW = {
     'Event': 'options?: {flags?: number, enable_timing?: boolean, blocking?: boolean, interprocess?: boolean}',
     **dict.fromkeys(('DeviceMonitor', 'Generator', 'MemoryPool', 'Stream'), PLACED),
 }
+# Classes that are made by new of C, whose arguments are no properties.
+MADE = {
+    'ChainDataset', 'ConcatDataset', 'DeviceMesh', 'DistributedModule', 'FileStore', 'GraphedModule', 'ImageFolder',
+    'IndexSource', 'ModuleShards', 'PackedSequence', 'ParamGroup', 'Parameter', 'ProcessGroup', 'SharedMemory',
+    'ShardedOptimizer', 'SpectralNorm', 'StackDataset', 'TcpStore', 'TensorDataset', 'TransformerDecoder',
+    'TransformerEncoder', 'WeightedRandomSampler',
+}
+# Arguments of new that are properties of another name.
+RENAMED = {('Trainer', 'loss'): 'loss_module'}
 # Functions that give a promise when they are called without a callback.
 AWAITED = 'Gio.AsyncReadyCallback'
 # TypeScript's own words, which are no names of parameters.
 WORDS = {'default', 'function', 'in', 'new', 'var', 'with', 'package', 'private', 'public', 'enum', 'this'}
 
 
+def forms(given):
+    """Returns the lists of arguments with which a function can be called: by position, and with an object of those that
+    are given by name."""
+    n = max((i + 1 for i, (_, _, has_default) in enumerate(given) if not has_default), default=0)
+    needed = [f'{key}: {kind}' for key, kind, _ in given[:n]]
+    found = [', '.join([*needed, *(f'{key}?: {kind}' for key, kind, _ in given[n:])])]
+    first = next((i for i, (_, _, has_default) in enumerate(given) if has_default), len(given))
+    for i in range(first, len(given)):
+        named = ', '.join(f'{key.rstrip("_")}{"?" if has else ""}: {kind}' for key, kind, has in given[i:])
+        found.append(', '.join([*(f'{key}: {kind}' for key, kind, _ in given[:i]), f'options: {{{named}}}']))
+    return found
+
+
 class Namespace:
-    def __init__(self, gir, hand, operations):
+    def __init__(self, gir, hand, operations, defaults):
         self.root = ET.parse(gir).getroot().find(CORE + 'namespace')
-        self.hand, self.operations = hand, operations
+        self.hand, self.operations, self.defaults = hand, operations, defaults
         self.kinds = {e.get('name'): e.tag.removeprefix(CORE) for e in self.root if e.get('name')}
         self.members = {}  # of classes: what is declared, by name
+        self.interfaces = []  # the properties of classes
 
     def type_of(self, part, given):
         """Returns the type of a parameter, a result, a property or an element."""
@@ -69,8 +93,9 @@ class Namespace:
             return '(...args: any[]) => any'
         return name if kind in ('class', 'record') else 'any'
 
-    def parameters(self, function):
-        """Returns the visible parameters of a function, its further results, and whether it takes a callback."""
+    def parameters(self, function, owner=None):
+        """Returns the visible parameters of a function as name, type and whether it has a default, its further results,
+        and whether it takes a callback."""
         node = function.find(CORE + 'parameters')
         every = node.findall(CORE + 'parameter') if node is not None else []
         hidden = set()
@@ -92,7 +117,9 @@ class Namespace:
                 kind = f'({kind})' if '=>' in kind else kind
                 may_be_null = part.get('nullable') == '1' or part.get('allow-none') == '1'
                 name = part.get('name')
-                given.append((f'{name}_' if name in WORDS else name, f'{kind} | null' if may_be_null else kind))
+                has_default = self.defaults.of(owner, function.get('name'), name, may_be_null) is not None
+                kind = f'{kind} | null' if may_be_null else kind
+                given.append((f'{name}_' if name in WORDS else name, kind, has_default))
         return given, results, waits
 
     def result(self, function, results):
@@ -114,14 +141,15 @@ class Namespace:
         return 'any'
 
     def signatures(self, owner, function, head=''):
-        name = function.get('name')
-        given, results, waits = self.parameters(function)
-        texts = [f'{key}: {kind}' for key, kind in given]
+        name, space = function.get('name'), owner.get('name') if owner is not self.root else None
+        given, results, waits = self.parameters(function, space)
         if not waits:
-            return [f'{head}{name}({", ".join(texts)}): {self.result(function, results)};']
+            return [f'{head}{name}({text}): {self.result(function, results)};' for text in forms(given)]
+        result = f'Promise<{self.finished(owner, name)}>'
+        texts = [f'{key}: {kind}' for key, kind, _ in given]
         callback = 'callback: (source: any, result: any) => void'
         return [
-            f'{head}{name}({", ".join(texts)}): Promise<{self.finished(owner, name)}>;',
+            *(f'{head}{name}({text}): {result};' for text in forms(given)),
             f'{head}{name}({", ".join([*texts, callback])}): void;',
         ]
 
@@ -141,6 +169,42 @@ class Namespace:
             node = by_name[name]
         return found
 
+    def all_of(self, node, tag):
+        """Returns the parts of a class and of the classes above it."""
+        by_name = {e.get('name'): e for e in self.root.findall(CORE + 'class')}
+        return [e for one in (node, *(by_name[name] for name in self.parents(node))) for e in one.findall(CORE + tag)]
+
+    def constructors(self, node):
+        """Returns what new takes: an object with properties, or the arguments of new of C by position before it."""
+        name = node.get('name')
+        if name in NEW:
+            return [f'constructor({NEW[name]});']
+        anything = '{[name: string]: any}'
+        known = {}
+        for prop in self.all_of(node, 'property'):
+            if prop.get('writable') == '1':
+                kind = self.type_of(prop, True)
+                kind = kind if kind in ('IntLike', 'boolean', 'number') else f'{kind} | null'
+                known[prop.get('name').replace('-', '_')] = kind
+        derived = {'Module', 'Optimizer', 'LRScheduler', 'Tensor'} & {name, *self.parents(node)}
+        properties = anything if derived or name in MADE else f'PropertyOptions.{name}'
+        if properties is not anything:
+            self.interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind in known.items()), '}']
+        lines = [f'constructor(properties?: {properties});']
+        new = next((e for e in node.findall(CORE + 'constructor') if e.get('name') == 'new'), None)
+        if derived - {'Optimizer'} and name not in MADE or new is None or new.get('introspectable') == '0':
+            return lines
+        given, _, _ = self.parameters(new, name)
+        given = [(RENAMED.get((name, key), key), kind, has_default) for key, kind, has_default in given]
+        if not given:
+            return lines
+        n = max((i + 1 for i, (_, _, has_default) in enumerate(given) if not has_default), default=0)
+        texts = [f'{key}: {kind}' for key, kind, _ in given]
+        more = f'more?: {properties}'
+        for i in range(max(n, 1), len(given) + 1):
+            lines.append(f'constructor({", ".join([*texts[:i], more])});')
+        return lines
+
     def properties(self, node):
         for prop in node.findall(CORE + 'property'):
             name = prop.get('name').replace('-', '_')
@@ -148,7 +212,10 @@ class Namespace:
             if kind not in ('any', 'boolean', 'number', 'string'):
                 kind = f'{kind} | null'
             is_fixed = prop.get('writable') != '1' or prop.get('construct-only') == '1'
-            yield name, kind, is_fixed and node.get('name') not in self.module_names()
+            is_free = node.get('name') in self.module_names()
+            given = self.type_of(prop, True)
+            wide = None if is_fixed or is_free or given == kind.removesuffix(' | null') else f'{given} | null'
+            yield name, kind, wide, is_fixed and not is_free
 
     def module_names(self):
         """Classes whose members are properties that can be replaced."""
@@ -162,18 +229,31 @@ class Namespace:
         above = set().union(*(self.members.get(parent, set()) for parent in parents)) if parents else set()
         hand = self.hand.get(name, set()).union(*(self.hand.get(parent, set()) for parent in parents))
         own, lines = set(), []
-        for key, kind, is_fixed in self.properties(node):
-            if key not in hand and key not in above and key not in self.operations:
-                own.add(key)
+        for key, kind, wide, is_fixed in self.properties(node):
+            if key in hand or key in above or key in self.operations:
+                continue
+            own.add(key)
+            if wide is None:
                 lines.append(f'{"readonly " if is_fixed else ""}{key}: {kind};')
+            else:
+                lines += [f'get {key}(): {kind};', f'set {key}(value: {wide});']
         taken = set(own)
+        virtual = {e.get('name') for e in self.all_of(node, 'virtual-method')}
         for method in node.findall(CORE + 'method'):
             key = method.get('name')
             if not self.is_shown(method, name) or key in taken:
                 continue
             own.add(key)
+            if key in virtual:  # what overrides it has arguments and results of its own
+                lines.append(f'{key}(...args: any[]): any;')
+                continue
             lines += self.signatures(node, method)
             if key in above or key in hand:
+                lines.append(f'{key}(...args: any[]): any;')
+        for vfunc in node.findall(CORE + 'virtual-method'):
+            key = vfunc.get('name')
+            if key not in own | above | hand and vfunc.get('introspectable') != '0':
+                own.add(key)
                 lines.append(f'{key}(...args: any[]): any;')
         if any(e.get('name') == 'Gio.ListModel' for e in node.findall(CORE + 'implements')):
             lines += ['get_n_items(): number;', 'get_item(position: number): any;']
@@ -186,9 +266,8 @@ class Namespace:
         self.members[name] = own
         parent = parents[0] if parents else 'BaseObject' if node.tag == CORE + 'class' else None
         head = f'class {name} extends {parent} {{' if parent else f'class {name} {{'
-        given = NEW.get(name, 'properties?: {[name: string]: any}')
-        make = f'constructor({given});' if node.tag == CORE + 'class' else 'protected constructor();'
-        return [head, f'    {make}', *(f'    {line}' for line in lines), '}']
+        make = self.constructors(node) if node.tag == CORE + 'class' else ['protected constructor();']
+        return [head, *(f'    {line}' for line in (*make, *lines)), '}']
 
     def classes(self):
         nodes = self.root.findall(CORE + 'class')

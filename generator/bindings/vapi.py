@@ -14,6 +14,7 @@ import tempfile
 
 from generator import rows as shared
 from generator.bindings import vapi_layers
+from generator.bindings.defaults import Table
 from generator.c import snake
 from generator.bindings.rows import INT_MAX, load
 from generator.text import write
@@ -77,20 +78,16 @@ class Defaults:
             self.found[step['name'], 'new'] = {
                 key: literal(v) for key, v in values.items() if isinstance(v, int | float)
             }
-        self.table, self.used = table, set()
+        self.table = table
 
     def of(self, owner, function, name, kind, mode):
         """Returns the default of an argument, or None."""
         if mode in ('out ', 'ref ', 'params '):
             return None
-        key = f'{owner}.{function}.{name}' if owner else f'{function}.{name}'
-        for place in (key, f'*.{name}'):
-            if place in self.table:
-                self.used.add(place)
-                return self.table[place] or None
-        if (owner, function) in self.found:
-            return self.found[owner, function].get(name)
-        return 'null' if kind.endswith('?') else None
+        row = self.found.get((owner, function))
+        if row is not None and self.table.find(owner, function, name) is None:
+            return row.get(name)
+        return self.table.of(owner, function, name, kind.endswith('?'))
 
 
 def name_of(match, owner):
@@ -108,15 +105,14 @@ def with_defaults(line, owner, defaults):
     may = True
     for i in reversed(range(len(texts))):
         parameter = PARAMETER.fullmatch(texts[i])
-        may = may and (parameter is not None or ' = ' in texts[i])
-        if not may:
-            break
-        if parameter is not None:
-            _, mode, kind, arg = parameter.groups()
-            value = defaults.of(owner, name, arg.removeprefix('@'), kind, mode)
-            may = value is not None
-            if may:
-                texts[i] += f' = {value}'
+        if parameter is None:
+            may = may and ' = ' in texts[i]
+            continue
+        _, mode, kind, arg = parameter.groups()
+        value = defaults.of(owner, name, arg.removeprefix('@'), kind, mode)
+        may = may and value is not None
+        if may:
+            texts[i] += f' = {value}'
     return f'{head}{function} ({", ".join(texts)}){tail}'
 
 
@@ -165,13 +161,16 @@ def changed(text, defaults, table, created):
             used.add(name)
         lines.append(with_defaults(line, owner, defaults))
     lines = lines[:-1] + [f'\t{line}' for line in table.get('add', ())] + ['}']
-    unused = {*members, *types} - used | set(defaults.table) - defaults.used
+    unused = {*members, *types} - used
     if unused:
         raise shared.RowError(f'vala.toml: nothing has the names {", ".join(sorted(unused))}')
+    unused = set(defaults.table.values) - defaults.table.used
+    if unused:
+        raise shared.RowError(f'defaults.toml: nothing has the names {", ".join(sorted(unused))}')
     return '\n'.join(lines)
 
 
-def emit(vapigen, gir, metadata, table, ops, layers, steps, output):
+def emit(vapigen, gir, metadata, table, known, ops, layers, steps, output):
     """Runs vapigen, and writes what it made with what it lacks."""
     output = pathlib.Path(output)
     values = shared.read(table)
@@ -180,5 +179,5 @@ def emit(vapigen, gir, metadata, table, ops, layers, steps, output):
                    f'--metadatadir={pathlib.Path(metadata).parent}', gir]
         subprocess.run(command, check=True)
         text = (pathlib.Path(folder) / output.name).read_text('utf-8')
-    defaults = Defaults(ops, layers, steps, values.get('defaults', {}))
+    defaults = Defaults(ops, layers, steps, Table(known))
     write(output, changed(text, defaults, values, vapi_layers.members(layers)))

@@ -11,53 +11,12 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-place-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-host-private.h"
 
 gint gtorch_anomaly;
-
-/* The function that tells a place, and how many use it: another thread may replace it meanwhile. */
-typedef struct
-{
-  GTorchAnomalyFunc func;
-  gpointer user_data;
-  GDestroyNotify destroy;
-} Teller;
-
-static GMutex lock;
-static Teller *teller; /* under the lock */
-
-static void
-teller_end (gpointer data)
-{
-  const Teller *self = data;
-
-  if (self->destroy != NULL)
-    self->destroy (self->user_data);
-}
-
-static gchar *
-ask_for_place (void)
-{
-  g_autoptr (GError) error = NULL;
-  gchar *place;
-  Teller *asked;
-
-  g_mutex_lock (&lock);
-  asked = teller != NULL ? g_atomic_rc_box_acquire (teller) : NULL;
-  g_mutex_unlock (&lock);
-  if (asked == NULL)
-    return NULL;
-  place = asked->func (asked->user_data, &error);
-  if (error != NULL)
-    {
-      g_free (place);
-      place = g_strdup_printf ("? (%s)", error->message);
-    }
-  g_atomic_rc_box_release_full (asked, teller_end);
-  return place;
-}
 
 void
 gtorch_anomaly_note_site (GTorchNode *node)
@@ -66,7 +25,7 @@ gtorch_anomaly_note_site (GTorchNode *node)
 
   extra->site = g_new (GTorchSite, 1);
   gtorch_site_take (extra->site);
-  extra->place = ask_for_place ();
+  extra->place = gtorch_place_take ();
 }
 
 /* Returns whether there is a NaN, or -1 with an error. */
@@ -112,45 +71,10 @@ gtorch_anomaly_add_site (GTorchNode *node, GError **error)
 
   if (error == NULL || *error == NULL || node->extra == NULL || node->extra->site == NULL)
     return;
-  site = node->extra->place != NULL ? g_strdup (node->extra->place)
+  site = node->extra->place != NULL ? gtorch_place_dup_first (node->extra->place)
                                     : gtorch_site_to_string (node->extra->site);
   former = (*error)->message;
   (*error)->message = g_strdup_printf (_ ("%s; the operation was called by %s"), former, site);
-}
-
-/**
- * gtorch_set_anomaly_func:
- * @func: (scope notified) (closure user_data) (destroy destroy) (nullable): the function, or %NULL for none
- * @user_data: its data
- * @destroy: (nullable): frees the data
- *
- * Lets a function tell where the program calls each operation that is recorded while
- * [func@set_detect_anomaly] is on.
- *
- * It is called in the thread that calls the operation. Bindings set it, so that errors name a line of the
- * program; without it, or if it gives nothing, they name functions of C; if it fails, they say so. There is
- * one for the whole program.
- *
- * Since: 0.1
- */
-void
-gtorch_set_anomaly_func (GTorchAnomalyFunc func, gpointer user_data, GDestroyNotify destroy)
-{
-  Teller *former, *made = NULL;
-
-  if (func != NULL)
-    {
-      made = g_atomic_rc_box_new (Teller);
-      *made = (Teller){ func, user_data, destroy };
-    }
-  else if (destroy != NULL)
-    destroy (user_data);
-  g_mutex_lock (&lock);
-  former = teller;
-  teller = made;
-  g_mutex_unlock (&lock);
-  if (former != NULL)
-    g_atomic_rc_box_release_full (former, teller_end);
 }
 
 /**

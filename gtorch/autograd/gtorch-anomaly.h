@@ -7,21 +7,6 @@
 
 G_BEGIN_DECLS
 
-/**
- * GTorchAnomalyFunc:
- * @user_data: the user data of the function
- * @error: return location for an error, whose message then stands for the place
- *
- * Tells where the program is, in the words of its language.
- *
- * Returns: (transfer full) (nullable): the place, or %NULL if it is not known, or with @error set
- *
- * Since: 0.1
- */
-typedef gchar *(*GTorchAnomalyFunc) (gpointer user_data, GError **error);
-
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_set_anomaly_func (GTorchAnomalyFunc func, gpointer user_data, GDestroyNotify destroy);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_set_detect_anomaly (gboolean mode, gboolean check_nan);
 GTORCH_AVAILABLE_IN_0_1

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "dispatch/gtorch-autocast-private.h"
+#include "base/gtorch-observer-private.h"
 #include "base/gtorch-stack-private.h"
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
@@ -463,8 +464,10 @@ finish_leaf (Run *run, Task *task, GError **error)
     success = deliver (run, task, 0, TRUE, error);
   else if (success)
     {
+      gtorch_observe_backward_begin ("AccumulateGrad", 0);
       success = gtorch_grad_accumulate (leaf, *buffer, TRUE, error)
                 && gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf, error);
+      gtorch_observe_backward_end ("AccumulateGrad", 0);
     }
   g_clear_pointer (buffer, gtorch_impl_unref);
   if (entered)
@@ -509,7 +512,9 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
     needs = g_new (gboolean, node->n_edges);
   for (i = 0; i < node->n_edges; i++)
     needs[i] = is_edge_needed (run, &node->edges[i]);
+  gtorch_observe_backward_begin (node->name, node->sequence);
   success = node->klass->apply (node, task->buffers, needs, results, error);
+  gtorch_observe_backward_end (node->name, node->sequence);
   for (i = 0; i < node->n_edges; i++)
     if (!needs[i])
       g_clear_pointer (&results[i], gtorch_impl_unref);

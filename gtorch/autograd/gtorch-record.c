@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "stream/gtorch-stream-private.h"
 
@@ -237,6 +238,7 @@ record (GTorchOpCall *call, OpNode **result, GError **error)
     for (i = 0; i < call->n_outputs; i++)
       if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
         gtorch_node_set_output (node, i, call->outputs[i]);
+  gtorch_observe_recorded (node->sequence);
   *result = self;
   return TRUE;
 }

@@ -16,6 +16,7 @@ typedef enum
   GTORCH_CHECK_STREAMS_FATAL = 1 << 2, /* "streams=fatal": errors */
   GTORCH_CHECK_GRAPH = 1 << 3,         /* "graph": work of other threads during a capture */
   GTORCH_CHECK_REPLAY = 1 << 4, /* "replay": replays and what their operations give by themselves */
+  GTORCH_CHECK_BLOCKING = 1 << 5, /* "blocking": waits for a device in a main context's thread */
 } GTorchCheckFlags;
 
 /* What is on: a set of GTorchCheckFlags, to be changed by gtorch_checks_set () only. Atomic since threads of
@@ -47,5 +48,7 @@ typedef struct
 void gtorch_site_take (GTorchSite *site);
 /* The first functions outside of the library: "train (program+0x1234), main (program+0x5678)". */
 gchar *gtorch_site_to_string (const GTorchSite *site);
+/* The function of the library that the program has called, or NULL if its name is not known. */
+gchar *gtorch_site_dup_function (const GTorchSite *site);
 
 G_END_DECLS

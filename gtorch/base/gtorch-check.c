@@ -32,9 +32,10 @@ gtorch_checks_set (guint flags)
 void
 gtorch_checks_init (void)
 {
-  static const guint checks[] = { GTORCH_CHECK_ERRORS, GTORCH_CHECK_GRAPH, GTORCH_CHECK_REPLAY,
-                                  GTORCH_CHECK_STREAMS,
-                                  GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL };
+  static const guint checks[] = {
+    GTORCH_CHECK_BLOCKING, GTORCH_CHECK_ERRORS,  GTORCH_CHECK_GRAPH,
+    GTORCH_CHECK_REPLAY,   GTORCH_CHECK_STREAMS, GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL
+  };
   const guint words = gtorch_env_words ("GTORCH_CHECK");
   guint flags = gtorch_checks, i;
 

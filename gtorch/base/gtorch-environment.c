@@ -49,7 +49,7 @@ gtorch_getenv (const gchar *name)
 const GTorchEnvVariable gtorch_env_variables[] = {
   { "GTORCH_ALLOC",             GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_ALLOC_CONF",        GTORCH_ENV_TEXT,   NULL, 0 },
-  { "GTORCH_CHECK",             GTORCH_ENV_WORDS,  "errors,graph,replay,streams,streams=fatal", 0 },
+  { "GTORCH_CHECK",             GTORCH_ENV_WORDS,  "blocking,errors,graph,replay,streams,streams=fatal", 0 },
   { "GTORCH_CPU_ISA",           GTORCH_ENV_CHOICE, "baseline,v3,v4", 0 },
   { "GTORCH_CUDA_DRIVER",       GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_CUDA_LIBRARY_PATH", GTORCH_ENV_TEXT,   NULL, 0 },
@@ -58,6 +58,7 @@ const GTorchEnvVariable gtorch_env_variables[] = {
   { "GTORCH_DISTRIBUTED_DEBUG", GTORCH_ENV_CHOICE, "off,info,detail", 0 },
   { "GTORCH_EXPORT",            GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_LAUNCH_BLOCKING",   GTORCH_ENV_FLAG,   NULL, 0 },
+  { "GTORCH_MEMORY_REPORT",     GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_MODULE_PATH",       GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_NO_MEMORY_CACHING", GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_NUM_THREADS",       GTORCH_ENV_NUMBER, NULL, GTORCH_MAX_THREADS },

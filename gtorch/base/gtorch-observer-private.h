@@ -69,10 +69,17 @@ struct _GTorchObserver
   gboolean in_captures; /* the observer is told of nothing unless a capture is under way */
 
   /* --- work --- */
+  /* A call is about to get its first result, or the shape of a view. It may fail before it begins. */
+  void (*prepare) (GTorchOpCall *call);
   /* A call is about to be launched on the stream (NULL: the default one), or to be captured. Its end comes
    * once it was queued, for each observer to which its beginning came and that did not refuse it. */
   gboolean (*call_begin) (GTorchStream *stream, GTorchOpCall *call, GError **error);
   void (*call_end) (GTorchStream *stream, GTorchOpCall *call, gboolean result);
+  /* A view was made, for which nothing is launched. */
+  void (*view) (GTorchOpCall *call);
+  /* The program calls an operation that consists of others. The end comes to all that observe then. */
+  void (*composite_begin) (const GTorchOpClass *op);
+  void (*composite_end) (const GTorchOpClass *op);
   /* A copy between devices is about to be put into the current streams of both. */
   gboolean (*copy) (GTorchImpl *dst, GTorchImpl *src, GError **error);
   /* The same as for calls; the end may fail a replay whose result is TRUE. */
@@ -90,6 +97,10 @@ struct _GTorchObserver
   void (*host_wait) (GTorchMark *mark);
   /* The host knows that what is before the mark is done. */
   void (*host_waited) (GTorchMark *mark);
+  /* This thread is about to wait for the device, or to look at it, and goes on: in pairs, which may be within
+   * one another. An end may come without its beginning if the observer was not subscribed then. */
+  void (*host_block_begin) (GTorchDevice *device);
+  void (*host_block_end) (GTorchDevice *device);
   /* The host has waited for the writer's work up to number `seq`, which wrote to the storage, or to its pool
    * as a replay, or copies from or to it. */
   void (*storage_waited) (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq);
@@ -97,7 +108,17 @@ struct _GTorchObserver
    * other one is pending. */
   void (*host_copy) (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
 
+  /* --- backward passes --- */
+  /* A call was recorded for backward passes, after its end. */
+  void (*recorded) (guint64 sequence);
+  /* A backward pass computes the gradients of the operation that was recorded with the number; 0: it adds a
+   * gradient to that of a leaf. */
+  void (*backward_begin) (const gchar *name, guint64 sequence);
+  void (*backward_end) (const gchar *name, guint64 sequence);
+
   /* --- memory --- */
+  /* Memory was given to a storage. */
+  void (*storage_new) (GTorchStorage *storage);
   /* The last reference to the storage is gone; its memory is still there. */
   void (*storage_free) (GTorchStorage *storage);
 
@@ -137,6 +158,10 @@ typedef gboolean (*GTorchReplayFunc) (GTorchGraphExec *exec, GTorchStream *strea
 /* What gtorch_observe_…() calls while somebody observes. */
 gboolean gtorch_tell_call (GTorchStream *stream, GTorchOpCall *call, GTorchLaunchFunc launch,
                            GError **error);
+void gtorch_tell_prepare (GTorchOpCall *call);
+void gtorch_tell_view (GTorchOpCall *call);
+void gtorch_tell_composite_begin (const GTorchOpClass *op);
+void gtorch_tell_composite_end (const GTorchOpClass *op);
 gboolean gtorch_tell_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
 gboolean gtorch_tell_replay (GTorchGraphExec *exec, GTorchStream *stream, GTorchReplayFunc replay,
                              GError **error);
@@ -145,8 +170,14 @@ GTorchMark *gtorch_tell_host_wait (GTorchDevice *device, gpointer queue);
 void gtorch_tell_host_waited (GTorchMark *mark);
 void gtorch_tell_wait (GTorchStream *stream, GTorchMark *mark);
 void gtorch_tell_join (GTorchStream *stream, gpointer queue);
+GTorchDevice *gtorch_tell_host_block_begin (GTorchDevice *device);
+void gtorch_tell_host_block_end (GTorchDevice *device);
 void gtorch_tell_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq);
 void gtorch_tell_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
+void gtorch_tell_recorded (guint64 sequence);
+void gtorch_tell_backward_begin (const gchar *name, guint64 sequence);
+void gtorch_tell_backward_end (const gchar *name, guint64 sequence);
+void gtorch_tell_storage_new (GTorchStorage *storage);
 void gtorch_tell_storage_free (GTorchStorage *storage);
 void gtorch_tell_host_work (const gchar *what);
 void gtorch_tell_grad (GTorchImpl *grad);
@@ -158,6 +189,34 @@ gtorch_observe_call (GTorchStream *stream, GTorchOpCall *call, GTorchLaunchFunc 
 {
   return gtorch_is_observed () ? gtorch_tell_call (stream, call, launch, error)
                                : launch (stream, call, error);
+}
+
+static inline void
+gtorch_observe_prepare (GTorchOpCall *call)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_prepare (call);
+}
+
+static inline void
+gtorch_observe_view (GTorchOpCall *call)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_view (call);
+}
+
+static inline void
+gtorch_observe_composite_begin (const GTorchOpClass *op)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_composite_begin (op);
+}
+
+static inline void
+gtorch_observe_composite_end (const GTorchOpClass *op)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_composite_end (op);
 }
 
 static inline gboolean
@@ -202,6 +261,27 @@ gtorch_host_wait_end (GTorchHostWait *wait)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchHostWait, gtorch_host_wait_end)
 
+/* The time in which the thread does nothing else: g_auto (GTorchHostBlock) block = gtorch_observe_host_block (…). */
+typedef struct
+{
+  GTorchDevice *device; /* NULL: nobody observes */
+} GTorchHostBlock;
+
+static inline GTorchHostBlock
+gtorch_observe_host_block (GTorchDevice *device)
+{
+  return (GTorchHostBlock){ gtorch_is_observed () ? gtorch_tell_host_block_begin (device) : NULL };
+}
+
+static inline void
+gtorch_host_block_end (GTorchHostBlock *block)
+{
+  if (G_UNLIKELY (block->device != NULL))
+    gtorch_tell_host_block_end (block->device);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchHostBlock, gtorch_host_block_end)
+
 static inline void
 gtorch_observe_host_waited (GTorchMark *mark)
 {
@@ -235,6 +315,34 @@ gtorch_observe_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean
 {
   if (gtorch_is_observed ())
     gtorch_tell_host_copy (copies, stream, is_only);
+}
+
+static inline void
+gtorch_observe_recorded (guint64 sequence)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_recorded (sequence);
+}
+
+static inline void
+gtorch_observe_backward_begin (const gchar *name, guint64 sequence)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_backward_begin (name, sequence);
+}
+
+static inline void
+gtorch_observe_backward_end (const gchar *name, guint64 sequence)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_backward_end (name, sequence);
+}
+
+static inline void
+gtorch_observe_storage_new (GTorchStorage *storage)
+{
+  if (gtorch_is_observed ())
+    gtorch_tell_storage_new (storage);
 }
 
 static inline void

@@ -292,6 +292,19 @@ gtorch_tell_join (GTorchStream *stream, gpointer queue)
   TELL (join, stream, queue);
 }
 
+GTorchDevice *
+gtorch_tell_host_block_begin (GTorchDevice *device)
+{
+  TELL (host_block_begin, device);
+  return device;
+}
+
+void
+gtorch_tell_host_block_end (GTorchDevice *device)
+{
+  TELL (host_block_end, device);
+}
+
 void
 gtorch_tell_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq)
 {
@@ -302,6 +315,54 @@ void
 gtorch_tell_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
 {
   TELL (host_copy, copies, stream, is_only);
+}
+
+void
+gtorch_tell_prepare (GTorchOpCall *call)
+{
+  TELL (prepare, call);
+}
+
+void
+gtorch_tell_view (GTorchOpCall *call)
+{
+  TELL (view, call);
+}
+
+void
+gtorch_tell_composite_begin (const GTorchOpClass *op)
+{
+  TELL (composite_begin, op);
+}
+
+void
+gtorch_tell_composite_end (const GTorchOpClass *op)
+{
+  TELL (composite_end, op);
+}
+
+void
+gtorch_tell_recorded (guint64 sequence)
+{
+  TELL (recorded, sequence);
+}
+
+void
+gtorch_tell_backward_begin (const gchar *name, guint64 sequence)
+{
+  TELL (backward_begin, name, sequence);
+}
+
+void
+gtorch_tell_backward_end (const gchar *name, guint64 sequence)
+{
+  TELL (backward_end, name, sequence);
+}
+
+void
+gtorch_tell_storage_new (GTorchStorage *storage)
+{
+  TELL (storage_new, storage);
 }
 
 void

@@ -323,3 +323,23 @@ gtorch_site_to_string (const GTorchSite *site)
     g_string_append_c (text, '?');
   return g_string_free (text, FALSE);
 }
+
+gchar *
+gtorch_site_dup_function (const GTorchSite *site)
+{
+  Dl_info own = { NULL }, program = { NULL };
+  const gchar *name = NULL;
+  guint i;
+
+  dladdr ((void *) gtorch_site_dup_function, &own);
+  dladdr ((void *) getauxval (AT_ENTRY), &program);
+  for (i = 0; i < GTORCH_SITE_FRAMES && site->frames[i] != NULL; i++)
+    {
+      Dl_info info;
+
+      if (dladdr (site->frames[i], &info) != 0 && is_own (&info, &own, &program)
+          && info.dli_sname != NULL)
+        name = info.dli_sname;
+    }
+  return g_strdup (name);
+}

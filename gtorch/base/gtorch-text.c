@@ -58,7 +58,7 @@ gtorch_name_check (const gchar *who, const gchar *name, GError **error)
 {
   if (g_utf8_validate (name, -1, NULL))
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the name “%s” is not UTF-8"), who,
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the text “%s” is not UTF-8"), who,
                gtorch_name_str (name));
   return FALSE;
 }

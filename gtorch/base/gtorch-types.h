@@ -40,6 +40,10 @@ typedef struct _GTorchGraphCapture GTorchGraphCapture;
 typedef struct _GTorchModule GTorchModule;
 typedef struct _GTorchOptimizer GTorchOptimizer;
 typedef struct _GTorchParamGroup GTorchParamGroup;
+typedef struct _GTorchProfileList GTorchProfileList;
+typedef struct _GTorchProfileRange GTorchProfileRange;
+typedef struct _GTorchProfileRow GTorchProfileRow;
+typedef struct _GTorchProfiler GTorchProfiler;
 typedef struct _GTorchParameter GTorchParameter;
 
 G_END_DECLS

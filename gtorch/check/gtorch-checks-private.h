@@ -17,8 +17,12 @@ enum
   GTORCH_RANK_AUDIT,
   GTORCH_RANK_COMPARE,
   GTORCH_RANK_RACE,
+  GTORCH_RANK_BLOCKING,
 };
 
+/* GTORCH_CHECK=blocking; the time from which on a wait is reported, in microseconds, which tests set. */
+extern const GTorchObserver gtorch_blocking_observer;
+extern gint64 gtorch_blocking_limit;
 /* Reports what would make a graph compute something other than its program; always on. */
 extern const GTorchObserver gtorch_audit_observer;
 /* GTORCH_CHECK=replay */

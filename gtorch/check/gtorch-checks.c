@@ -23,6 +23,7 @@ subscribe_checks (guint flags)
   if (flags & GTORCH_CHECK_STREAMS)
     gtorch_observer_add (&gtorch_race_records_observer);
   subscribe (&gtorch_race_observer, (flags & GTORCH_CHECK_STREAMS) != 0);
+  subscribe (&gtorch_blocking_observer, (flags & GTORCH_CHECK_BLOCKING) != 0);
   subscribe (&gtorch_compare_observer, (flags & GTORCH_CHECK_REPLAY) != 0);
 }
 

@@ -10,6 +10,10 @@
  * - Where a cache would hide errors (AddressSanitizer) or is disabled (GTORCH_NO_MEMORY_CACHING=1),
  *   everything goes straight to the system.
  *
+ * A storage that other processes are to see is moved: it gets other memory, and a note (Moved) of it in
+ * the place of its size class. A large storage gives its pages back then, a small one has its block until
+ * it is freed.
+ *
  * The system promises more memory than there is, so a request is compared with the memory of the machine.
  * Threads count their own allocations and add them to the totals every 64 KiB: current numbers are exact,
  * peaks lack at most 64 KiB per thread. */
@@ -22,7 +26,7 @@
 #include <unistd.h>
 
 #include "cpu/gtorch-cpu-device.h"
-#include "memory/gtorch-storage-private.h"
+#include "memory/gtorch-share-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
@@ -670,6 +674,70 @@ gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   return storage_init (storage, device, (gchar *) storage + HEADER, n_bytes, index);
 }
 
+/* --- moved storages --- */
+
+typedef struct
+{
+  gsize marker; /* of the small storage that it was, or LARGE_MARKER */
+  GDestroyNotify free_func;
+  gpointer free_data;
+} Moved;
+
+/* The note of a moved storage, or NULL. Its address plus 1 is no size of pages, which are even. */
+static inline Moved *
+find_note (gsize marker)
+{
+  return marker > LARGE_MARKER && (marker & 1) != 0 ? (Moved *) (marker - 1) : NULL;
+}
+
+static void
+give_pages (GTorchStorage *storage, gsize size)
+{
+  flow_add (&flows[1], FALSE, size, storage->n_bytes);
+  levels_add_one (allocated_levels, GTORCH_POOL_LARGE, FALSE, size, storage->n_bytes);
+  ASAN_UNPOISON_MEMORY_REGION (storage->data, size);
+  pages_give (storage->data, size);
+}
+
+static void
+move_storage (GTorchStorage *storage, gpointer data, GDestroyNotify free_func, gpointer free_data)
+{
+  const gsize marker = GPOINTER_TO_SIZE (storage->free_data);
+  Moved *moved = g_new (Moved, 1);
+
+  g_assert (storage->free_func == NULL && find_note (marker) == NULL);
+  *moved = (Moved){ MIN (marker, LARGE_MARKER), free_func, free_data };
+  memcpy (data, storage->data, storage->n_bytes);
+  if (marker >= LARGE_MARKER)
+    give_pages (storage, marker);
+  storage->data = data;
+  storage->free_data = GSIZE_TO_POINTER ((gsize) moved + 1);
+}
+
+static gpointer
+find_moved (const GTorchStorage *storage, GDestroyNotify free_func)
+{
+  const Moved *moved =
+      storage->free_func == NULL ? find_note (GPOINTER_TO_SIZE (storage->free_data)) : NULL;
+
+  return moved != NULL && moved->free_func == free_func ? moved->free_data : NULL;
+}
+
+const struct _GTorchShareBackend gtorch_cpu_shares = { .move = move_storage,
+                                                       .find_moved = find_moved };
+
+/* Frees what the storage was moved to, and returns its former marker. */
+static gsize
+end_move (GTorchStorage *storage, Moved *moved)
+{
+  const gsize marker = moved->marker;
+
+  moved->free_func (moved->free_data);
+  g_free (moved);
+  storage->data = (gchar *) storage + HEADER;
+  return marker;
+}
+
 void
 gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
 {
@@ -678,12 +746,17 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
 
   if (G_UNLIKELY (marker >= LARGE_MARKER))
     {
-      flow_add (&flows[1], FALSE, marker, storage->n_bytes);
-      levels_add_one (allocated_levels, GTORCH_POOL_LARGE, FALSE, marker, storage->n_bytes);
-      ASAN_UNPOISON_MEMORY_REGION (storage->data, marker);
-      pages_give (storage->data, marker);
-      g_free (storage);
-      return;
+      Moved *moved = find_note (marker);
+
+      if (moved != NULL)
+        marker = end_move (storage, moved);
+      else
+        give_pages (storage, marker);
+      if (marker >= LARGE_MARKER)
+        {
+          g_free (storage);
+          return;
+        }
     }
   if (G_UNLIKELY (cache == NULL))
     cache = thread_cache_new ();

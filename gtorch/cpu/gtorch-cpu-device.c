@@ -79,6 +79,7 @@ gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
   device_class->sync_stats = gtorch_cpu_sync_stats;
   device_class->empty_cache = gtorch_cpu_empty_cache;
   device_class->take_sample = gtorch_cpu_take_sample;
+  device_class->shares = &gtorch_cpu_shares;
   device_class->launch = gtorch_cpu_launch;
   device_class->new_stream = gtorch_cpu_stream_new;
   device_class->get_priorities = gtorch_cpu_stream_get_priorities;

@@ -30,5 +30,7 @@ gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint
 void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats,
                             gboolean restart);
 void gtorch_cpu_empty_cache (GTorchDevice *device);
+/* Moves storages to memory that other processes see. */
+extern const struct _GTorchShareBackend gtorch_cpu_shares;
 
 G_END_DECLS

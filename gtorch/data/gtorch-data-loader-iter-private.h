@@ -38,6 +38,7 @@ struct _GTorchDataLoaderIter
   GError *order_error; /* the sampler failed: reported after the batches before it */
   gboolean is_drained; /* the sampler has no more indices */
   gboolean is_local_begun, is_closed, is_pending;
+  gint is_busy;         /* atomic: a thread is in a call */
   GSource *wake;        /* wakes who waits for workers; not owned */
   GTorchMaking *making; /* may be NULL */
   GTask *waiter;        /* the call that waits for it; not owned, may be NULL */

@@ -21,7 +21,8 @@
  * [method@DataLoaderIter.close], or dropping the last reference, ends the epoch: the work of the workers
  * is cancelled, and they are waited for until each of them is done with the sample that it is at.
  *
- * One thread at a time uses an iterator. Several can read the same loader.
+ * One thread at a time uses an iterator: what another one asks for meanwhile fails with
+ * %G_IO_ERROR_PENDING. Several threads can read the same loader, each with an iterator of its own.
  *
  * Since: 0.1
  */
@@ -393,42 +394,28 @@ wait_for_made (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
 
 /* --- the next batch --- */
 
+/* One call at a time: of two threads, the second gets an error here, as during an asynchronous call. What
+ * was begun is ended by setting is_busy. */
 gboolean
 gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error)
 {
-  if (!self->is_pending)
-    return TRUE;
+  if (g_atomic_int_compare_and_exchange (&self->is_busy, FALSE, TRUE))
+    {
+      if (!self->is_pending)
+        return TRUE;
+      g_atomic_int_set (&self->is_busy, FALSE);
+    }
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_PENDING,
                _ ("data_loader: a batch of this iterator is being waited for already"));
   return FALSE;
 }
 
-/**
- * gtorch_data_loader_iter_next:
- * @self: an iterator
- * @cancellable: (nullable): cancels the wait
- * @error: return location for an error
- *
- * Waits for the next batch.
- *
- * Returns: (transfer full) (nullable): the batch; %NULL without an error at the end, or after
- *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT,
- *   %G_IO_ERROR_PENDING during [method@DataLoaderIter.next_async], or an error of the data set, the
- *   sampler or the collate function
- *
- * Since: 0.1
- */
-GTorchSample *
-gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **error)
+static GTorchSample *
+wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **error)
 {
   GTorchBatch *batch = NULL;
 
-  g_return_val_if_fail (GTORCH_IS_DATA_LOADER_ITER (self), NULL);
-  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (!gtorch_data_loader_iter_begin_next (self, error)
-      || g_cancellable_set_error_if_cancelled (cancellable, error))
-    return NULL;
-  if (self->is_closed)
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || self->is_closed)
     return NULL;
   if (self->pass == NULL)
     {
@@ -466,6 +453,35 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
   gtorch_data_loader_iter_refill (self);
   gtorch_data_loader_iter_count (self, batch->number);
   return gtorch_batch_take (batch, error);
+}
+
+/**
+ * gtorch_data_loader_iter_next:
+ * @self: an iterator
+ * @cancellable: (nullable): cancels the wait
+ * @error: return location for an error
+ *
+ * Waits for the next batch.
+ *
+ * Returns: (transfer full) (nullable): the batch; %NULL without an error at the end, or after
+ *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT,
+ *   %G_IO_ERROR_PENDING during another call, also of another thread, or an error of the data set, the
+ *   sampler or the collate function
+ *
+ * Since: 0.1
+ */
+GTorchSample *
+gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **error)
+{
+  GTorchSample *batch;
+
+  g_return_val_if_fail (GTORCH_IS_DATA_LOADER_ITER (self), NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (!gtorch_data_loader_iter_begin_next (self, error))
+    return NULL;
+  batch = wait_for_next (self, cancellable, error);
+  g_atomic_int_set (&self->is_busy, FALSE);
+  return batch;
 }
 
 /**

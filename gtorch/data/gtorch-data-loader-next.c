@@ -373,14 +373,17 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
   /* A batch that has come is given even if the call is cancelled after that. */
   g_task_set_check_cancellable (task, FALSE);
   g_task_set_task_data (task, g_new0 (Wait, 1), wait_free);
-  if (!gtorch_data_loader_iter_begin_next (self, &error)
-      || g_cancellable_set_error_if_cancelled (cancellable, &error))
+  if (gtorch_data_loader_iter_begin_next (self, &error))
+    {
+      self->is_pending = !g_cancellable_set_error_if_cancelled (cancellable, &error);
+      g_atomic_int_set (&self->is_busy, FALSE);
+    }
+  if (error != NULL)
     {
       g_task_return_error (task, error);
       g_object_unref (task);
       return;
     }
-  self->is_pending = TRUE;
   if (self->is_closed)
     end_wait (task, NULL, NULL);
   else if (self->pass != NULL)

@@ -360,7 +360,7 @@ gtorch_sample_new_bool (gboolean value)
 
 /**
  * gtorch_sample_new_string: (constructor)
- * @value: a text
+ * @value: a text in UTF-8
  *
  * Makes a sample of a text. A batch of them is a tuple.
  *
@@ -373,7 +373,7 @@ gtorch_sample_new_string (const gchar *value)
 {
   GTorchSample *self;
 
-  g_return_val_if_fail (value != NULL, NULL);
+  g_return_val_if_fail (value != NULL && g_utf8_validate (value, -1, NULL), NULL);
   self = sample_new (GTORCH_SAMPLE_STRING);
   self->string = g_strdup (value);
   return self;

@@ -198,7 +198,15 @@ gtorch_tensor_dataset_new (GTorchTensor **tensors, gsize n_tensors, GError **err
                        gtorch_impl_shape_str (impl));
           return NULL;
         }
-      if (impl->n_dims == 0 || impl->shape[0] != first->shape[0])
+      if (impl->n_dims == 0)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("tensor_dataset: tensor %zu has no dimensions: samples are the rows of "
+                          "tensors"),
+                       i);
+          return NULL;
+        }
+      if (impl->shape[0] != first->shape[0])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("tensor_dataset: tensor 0 has the shape %s, and tensor %zu %s: the first "

@@ -27,6 +27,7 @@ struct _GTorchDeviceSample;
 struct _GTorchGraphBackend;
 struct _GTorchPoolBackend;
 struct _GTorchSharedEvents;
+struct _GTorchShareBackend;
 
 /* To be called with each queue (gtorch_stream_get_queue ()) after whose present work the further work of the
  * stream now comes. */
@@ -118,7 +119,8 @@ struct _GTorchDeviceClass
                       gboolean restart_peaks);
   /* Returns cached memory to the system (optional: NULL if nothing is cached). */
   void (*empty_cache) (GTorchDevice *device);
-  const struct _GTorchPoolBackend *pools; /* memory/gtorch-memory-pool-private.h (optional) */
+  const struct _GTorchPoolBackend *pools;   /* memory/gtorch-memory-pool-private.h (optional) */
+  const struct _GTorchShareBackend *shares; /* memory/gtorch-share-private.h (optional) */
 
   /* --- queues --- */
 

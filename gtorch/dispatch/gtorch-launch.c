@@ -160,6 +160,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
   GTorchStorage *storage;
   GTorchImpl *output;
 
+  gtorch_observe_prepare (call);
   if (capture == NULL)
     {
       gtorch_memory_site_op = call->op->name;
@@ -177,6 +178,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
                                GTORCH_CAPTURE_BASE (capture)->number, error);
   if (storage == NULL)
     return NULL;
+  gtorch_observe_storage_new (storage);
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
   gtorch_storage_unref (storage);
   return output;
@@ -344,11 +346,31 @@ launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return gtorch_call_run (call, NULL, error);
 }
 
+/* A copy to the host is work of the device that has the source, and is part of its captures. The host copies
+ * for itself otherwise, as it may have to wait. */
+static G_GNUC_NO_INLINE void
+find_capturing_source (GTorchOpCall *call)
+{
+  const GTorchImpl *src = call->inputs[1];
+  const GTorchStream *stream =
+      src != NULL && !src->is_number && !gtorch_device_is_host (src->device)
+          ? gtorch_current_stream (src->device)
+          : NULL;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL
+      && GTORCH_DEVICE_GET_CLASS (src->device)->graphs != NULL)
+    call->device = src->device;
+}
+
 gboolean
 gtorch_launch (GTorchOpCall *call, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchStream *stream;
 
+  if (G_UNLIKELY (gtorch_captures_exist ()) && call->in_place
+      && (call->op->flags & GTORCH_OP_FLAG_DEVICES) && gtorch_device_is_host (call->device))
+    find_capturing_source (call);
+  stream = gtorch_current_stream (call->device);
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
   if (gtorch_promises_exist ()

@@ -13,6 +13,7 @@
 #include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "memory/gtorch-allocator-private.h"
+#include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-autocast-private.h"
 #include "stream/gtorch-capturing-private.h"
 #include "device/gtorch-device-private.h"
@@ -44,6 +45,7 @@ gtorch_composite_begin (guint id)
   const GTorchOpClass *former = gtorch_thread.calling;
 
   gtorch_thread.calling = &gtorch_ops[id];
+  gtorch_observe_composite_begin (gtorch_thread.calling);
   return former;
 }
 
@@ -52,6 +54,7 @@ gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error)
 {
   if (!ok)
     gtorch_error_set_op (error, gtorch_thread.calling->name);
+  gtorch_observe_composite_end (gtorch_thread.calling);
   gtorch_thread.calling = former;
 }
 
@@ -304,12 +307,15 @@ prepare (GTorchOpCall *call, GError **error)
 {
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
-  if (G_UNLIKELY (gtorch_device_get_run (call->device, call->op) == NULL)
-      && !(call->op->flags & GTORCH_OP_FLAG_VIEW))
+  if (G_UNLIKELY (gtorch_device_get_run (call->device, call->op) == NULL))
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED, _ ("not available on %s yet"),
-                         gtorch_device_name (call->device));
-      return FALSE;
+      if (!(call->op->flags & GTORCH_OP_FLAG_VIEW))
+        {
+          gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED, _ ("not available on %s yet"),
+                             gtorch_device_name (call->device));
+          return FALSE;
+        }
+      gtorch_observe_prepare (call);
     }
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_SYNC)
       && !gtorch_launch_sync_inputs (call, error))
@@ -352,8 +358,9 @@ run_any (GTorchOpCall *call, GError **error)
       return FALSE;
   if (G_UNLIKELY (!prepare (call, error)))
     return FALSE;
-  if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
-      && G_UNLIKELY (!gtorch_launch (call, error)))
+  if ((call->op->flags & GTORCH_OP_FLAG_VIEW) || G_UNLIKELY (call->is_view))
+    gtorch_observe_view (call);
+  else if (G_UNLIKELY (!gtorch_launch (call, error)))
     return FALSE;
 
   if (call->in_place)

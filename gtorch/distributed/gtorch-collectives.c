@@ -291,6 +291,25 @@ check_pairs (const gchar *name, gsize n_outputs, gsize n_inputs, GError **error)
   return FALSE;
 }
 
+GTorchWork *
+gtorch_collective_begin_scaled (GTorchProcessGroup *group, GTorchCollectiveKind kind,
+                                const gchar *name, GTorchTensor *output, GTorchTensor *input,
+                                gint root, gdouble factor, GError **error)
+{
+  g_autoptr (GTorchCollective) self = gtorch_collective_new (kind, name);
+
+  self->is_scaled = TRUE;
+  self->factor = factor;
+  if (!check_rank (group, self, root, error)
+      || !add_tensor (group, self, self->outputs, output, error)
+      || (input != NULL
+          && (!add_tensor (group, self, self->inputs, input, error)
+              || !check_total (self, self->inputs, self->outputs,
+                               gtorch_process_group_get_size (group), error))))
+    return NULL;
+  return begin (group, g_steal_pointer (&self), error);
+}
+
 /**
  * gtorch_process_group_broadcast:
  * @self: a group

@@ -27,4 +27,14 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_recv_any (GTorchProcessGroup *self, GTorchTensor *tensor, gint tag,
                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
+GTORCH_AVAILABLE_IN_0_1
+GTorchWork *gtorch_process_group_all_reduce_premul (GTorchProcessGroup *self, GTorchTensor *tensor,
+                                                    gdouble factor,
+                                                    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchWork *
+gtorch_process_group_reduce_scatter_tensor_premul (GTorchProcessGroup *self, GTorchTensor *output,
+                                                   GTorchTensor *input, gdouble factor,
+                                                   GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
 G_END_DECLS

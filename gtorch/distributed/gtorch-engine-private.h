@@ -37,6 +37,8 @@ typedef struct
   gint
       root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE; -1 for any of RECEIVE */
   gint tag;
+  gboolean is_scaled; /* a sum of numbers that the engine multiplies by the factor before */
+  gdouble factor;     /* of this rank */
   guint dtype;
   GPtrArray *inputs, *outputs; /* GTorchImpl, contiguous */
   gint64 *in_counts,
@@ -46,6 +48,13 @@ typedef struct
 GTorchCollective *gtorch_collective_new (GTorchCollectiveKind kind, const gchar *name);
 void gtorch_collective_free (gpointer collective);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCollective, gtorch_collective_free)
+
+/* Begins an operation that reduces numbers which each rank multiplies by a factor, of an engine that does
+ * that; `input` is NULL but for REDUCE_SCATTER. */
+GTorchWork *gtorch_collective_begin_scaled (GTorchProcessGroup *group, GTorchCollectiveKind kind,
+                                            const gchar *name, GTorchTensor *output,
+                                            GTorchTensor *input, gint root, gdouble factor,
+                                            GError **error);
 
 typedef struct _GTorchEngine GTorchEngine;
 
@@ -75,6 +84,7 @@ typedef struct
   gboolean (*begin_batch) (GTorchEngine *engine, GError **error);
   gboolean (*end_batch) (GTorchEngine *engine, GError **error);
   gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
+  gboolean has_factor;     /* whether it multiplies before it adds up */
 } GTorchEngineClass;
 
 struct _GTorchEngine

@@ -21,6 +21,7 @@ typedef struct
   gint64 n_rows; /* of this rank */
   gint64 row;    /* elements of a row */
   gint64 offset; /* in the buffer of a rank */
+  guint version; /* of the part that was gathered last */
 } GTorchShard;
 
 /* Where a module has a parameter. */
@@ -35,26 +36,73 @@ struct _GTorchModuleShards
 {
   GObject parent_instance;
   GTorchProcessGroup *group;
-  GPtrArray *shards; /* of GTorchShard */
-  GPtrArray *places; /* of GTorchShardPlace */
-  gint64 numel;      /* of the buffer of a rank */
-  gboolean reshard;
+  GTorchProcessGroup *replicas; /* that have the same parts; or NULL */
+  GTorchProcessGroup
+      *nearby;          /* among which whole parameters are kept after the forward pass; or NULL */
+  GTorchDevice *device; /* where the module computes */
+  GPtrArray *shards;    /* of GTorchShard */
+  GPtrArray *places;    /* of GTorchShardPlace */
+  gint64 numel;         /* of the buffer of a rank */
+  gboolean reshard_after_forward, reshard_after_backward;
+  gboolean requires_gradient_sync, requires_all_reduce, cast_forward_inputs;
+  gboolean is_offloaded;
+  gdouble gradient_divide_factor;                      /* 0: the number of ranks */
   GTorchDType param_dtype, reduce_dtype, output_dtype; /* NONE: that of the parameters */
   GTorchFunction *function;
-  guint depth;      /* of calls of the module */
-  GPtrArray *fulls; /* GTorchTensor, of the present call; or NULL */
-  GPtrArray *again; /* GTorchTensor, of the backward pass; or NULL */
+  guint depth;            /* of calls of the module */
+  gboolean is_open;       /* by unshard () */
+  GPtrArray *fulls;       /* GTorchTensor with autograd, in the places of the parameters; or NULL */
+  GPtrArray *whole;       /* GTorchTensor without, as gathered last; or NULL */
+  GTorchWork *work;       /* that gathers them; or NULL */
+  GTorchTensor *all;      /* what they are taken from; afterwards with nearby only */
+  GTorchTensor *piece;    /* this rank's part of that among the nearby ranks; or NULL */
+  gboolean is_ahead;      /* they were gathered for a call that has not come */
+  GTorchTensor **unsent;  /* sums of whole gradients that were not sent; or NULL */
+  GTorchTensor *unshared; /* sum of parts of gradients that the replicas have not got; or NULL */
   GTorchSavedTensorsGuard *guard;
+  guint serial; /* of the last forward pass that saves parameters */
+  gint n_saved; /* how often it did, as far as that is still there; atomic */
+  GPtrArray
+      *ahead[2]; /* GWeakRef: what is gathered ahead, forward and backward; NULL for what is next */
+  gpointer next_in;      /* the outermost module of the pass in which `next` came; only compared */
+  GWeakRef next, before; /* who was called after this one, and before it */
 };
+
+/* --- gtorch-module-shards.c --- */
+
+/* Of the data of a parameter: the GTorchModuleShards that has divided it. */
+GQuark gtorch_shards_quark (void);
+
+/* --- gtorch-shard-state.c --- */
+
+/* How a parameter, or a tensor that was adopted, is divided; NULL if it is not by self. */
+GTorchShard *gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param);
 
 /* --- gtorch-shard-exchange.c --- */
 
-/* Returns the whole parameters, without autograd. */
-GPtrArray *gtorch_shards_gather_all (GTorchModuleShards *self, GTorchTensor **params,
-                                     GError **error);
+/* Begins to gather the whole parameters, unless that has been done. */
+gboolean gtorch_shards_start (GTorchModuleShards *self, GError **error);
+/* Forgets them, and what was begun. */
+void gtorch_shards_drop (GTorchModuleShards *self);
+/* Keeps a piece of them only, by which the backward pass gathers them from the nearby ranks. */
+gboolean gtorch_shards_keep_piece (GTorchModuleShards *self, GError **error);
 /* The same with autograd: the backward pass gives each rank its rows of the mean of the gradients. */
 GTorchFunction *gtorch_shards_function_new (GTorchModuleShards *self);
 /* Saves parameters by their names, so to speak: the backward pass gathers them again. */
 GTorchSavedTensorsGuard *gtorch_shards_guard_new (GTorchModuleShards *self, GError **error);
+
+/* --- gtorch-shard-order.c --- */
+
+/* A call of the module begins, and ends: what comes next is gathered. */
+gboolean gtorch_shards_enter (GTorchModuleShards *self, GError **error);
+void gtorch_shards_leave (GTorchModuleShards *self);
+/* The backward pass needs the parameters: those that it needs next are gathered. */
+gboolean gtorch_shards_look_back (GTorchModuleShards *self, GError **error);
+void gtorch_shards_order_clear (GTorchModuleShards *self);
+
+/* --- gtorch-shard-spread.c --- */
+
+/* Says that a tensor is a part of one that is spread over the processes of a group. */
+void gtorch_spread_set_group (GTorchTensor *tensor, GTorchProcessGroup *group);
 
 G_END_DECLS

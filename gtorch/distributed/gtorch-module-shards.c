@@ -47,8 +47,12 @@
  *
  * The modules inside are sharded first, those around them take the parameters that are left: each is gathered
  * for the time in which its module computes. All ranks call the modules, and go backward, in the same order.
- * They have the same parameters before. Outside of a call parameters are parts: functions of all gradients,
- * such as their norm, see those of this rank alone.
+ * They have the same parameters before.
+ *
+ * While a module computes, what was called next in the pass before is gathered already, and the backward pass
+ * goes the other way; [method@ModuleShards.set_forward_prefetch] says something else. Norms of
+ * [func@clip_grad_norm] and overflows that a [class@GradScaler] finds are those of all ranks.
+ * [method@ModuleShards.offload] keeps the parts, their gradients and states in the memory of the CPU.
  *
  * Since: 0.1
  */
@@ -74,8 +78,73 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "reshard-after-forward",
-    GTORCH_PROPERTY_BOOL (gtorch_module_shards_get_reshard_after_forward, NULL) },
+  { "reshard-after-forward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard_after_forward), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchModuleShards:reshard-after-backward:
+   *
+   * Whether the whole parameters are dropped after the backward pass. %FALSE saves an exchange for each
+   * further pass before a step of the optimizer.
+   *
+   * Since: 0.1
+   */
+  { "reshard-after-backward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard_after_backward), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchModuleShards:requires-gradient-sync:
+   *
+   * Whether a backward pass exchanges gradients. With %FALSE each rank keeps the sum of its whole gradients,
+   * which the next pass with %TRUE adds to its own; the parameters have no gradients meanwhile.
+   *
+   * Since: 0.1
+   */
+  { "requires-gradient-sync", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, requires_gradient_sync), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchModuleShards:requires-all-reduce:
+   *
+   * Whether a backward pass exchanges gradients with the [property@ModuleShards:replicas]. With %FALSE each
+   * rank keeps the sum of its parts, which the next pass with %TRUE adds to its own.
+   *
+   * Since: 0.1
+   */
+  { "requires-all-reduce", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, requires_all_reduce), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchModuleShards:cast-forward-inputs:
+   *
+   * Whether inputs are converted to the dtype in which the module computes.
+   *
+   * Since: 0.1
+   */
+  { "cast-forward-inputs", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, cast_forward_inputs), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchModuleShards:gradient-divide-factor:
+   *
+   * What the sum of the gradients of all ranks is divided by; 0 for the number of ranks.
+   *
+   * Since: 0.1
+   */
+  { "gradient-divide-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, gradient_divide_factor), 0,
+    .flags = GTORCH_FIELD_SETTING, .low = 0, .high = G_MAXDOUBLE },
+  /**
+   * GTorchModuleShards:replicas:
+   *
+   * The processes that have the same parts as this one.
+   *
+   * Since: 0.1
+   */
+  { "replicas", GTORCH_PROPERTY_OBJECT (GTorchProcessGroup, gtorch_process_group_get_type,
+                                        gtorch_module_shards_get_replicas, NULL) },
+  /**
+   * GTorchModuleShards:is-offloaded:
+   *
+   * Whether the parts are in the memory of the CPU.
+   *
+   * Since: 0.1
+   */
+  { "is-offloaded", GTORCH_PROPERTY_BOOL (gtorch_module_shards_is_offloaded, NULL) },
   /**
    * GTorchModuleShards:n-elements:
    *
@@ -86,10 +155,16 @@ static const GTorchField fields[] = {
   { "n-elements", GTORCH_PROPERTY_INT64 (gtorch_module_shards_get_n_elements, NULL) },
 };
 
-static GQuark
-shards_quark (void)
+GQuark
+gtorch_shards_quark (void)
 {
   return g_quark_from_static_string ("gtorch-module-shards");
+}
+
+static GQuark
+ignored_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-module-shards-ignored");
 }
 
 static void
@@ -120,13 +195,21 @@ gtorch_module_shards_finalize (GObject *object)
     {
       GTorchShard *shard = self->shards->pdata[i];
 
-      if (g_object_get_qdata (G_OBJECT (shard->param), shards_quark ()) == self)
-        g_object_set_qdata (G_OBJECT (shard->param), shards_quark (), NULL);
+      if (g_object_get_qdata (G_OBJECT (shard->param), gtorch_shards_quark ()) == self)
+        g_object_set_qdata (G_OBJECT (shard->param), gtorch_shards_quark (), NULL);
     }
+  for (i = 0; self->unsent != NULL && i < self->shards->len; i++)
+    g_clear_object (&self->unsent[i]);
+  g_free (self->unsent);
+  g_clear_object (&self->unshared);
+  g_clear_object (&self->piece);
+  gtorch_shards_drop (self);
+  gtorch_shards_order_clear (self);
   g_clear_object (&self->group);
+  g_clear_object (&self->replicas);
+  g_clear_object (&self->nearby);
   g_clear_object (&self->function);
   g_clear_pointer (&self->fulls, g_ptr_array_unref);
-  g_clear_pointer (&self->again, g_ptr_array_unref);
   g_ptr_array_unref (self->shards);
   g_ptr_array_unref (self->places);
   G_OBJECT_CLASS (gtorch_module_shards_parent_class)->finalize (object);
@@ -144,6 +227,8 @@ gtorch_module_shards_init (GTorchModuleShards *self)
 {
   self->shards = g_ptr_array_new_with_free_func (shard_free);
   self->places = g_ptr_array_new_with_free_func (place_free);
+  g_weak_ref_init (&self->next, NULL);
+  g_weak_ref_init (&self->before, NULL);
 }
 
 /* --- calls of the module --- */
@@ -177,42 +262,70 @@ put_members (GTorchModuleShards *self, GPtrArray *fulls)
     }
 }
 
+/* Lets the module have whole parameters. */
 static gboolean
-gather (GTorchModuleShards *self, GError **error)
+open_whole (GTorchModuleShards *self, GError **error)
 {
   const guint n = self->shards->len;
   g_autofree GTorchTensor **params = g_new (GTorchTensor *, n);
+  GPtrArray *fulls;
   guint i;
 
   for (i = 0; i < n; i++)
     params[i] = ((GTorchShard *) self->shards->pdata[i])->param;
-  g_clear_pointer (&self->again, g_ptr_array_unref);
-  self->fulls = gtorch_function_apply (self->function, params, n, error);
-  if (self->fulls == NULL)
+  fulls = gtorch_function_apply (self->function, params, n, error);
+  if (fulls == NULL)
     return FALSE;
-  if (self->reshard && gtorch_is_grad_enabled ())
-    {
-      self->guard = gtorch_shards_guard_new (self, error);
-      if (self->guard == NULL)
-        {
-          g_clear_pointer (&self->fulls, g_ptr_array_unref);
-          return FALSE;
-        }
-    }
-  put_members (self, self->fulls);
+  for (i = 0; i < n; i++)
+    g_object_set_qdata_full (G_OBJECT (fulls->pdata[i]), gtorch_module_stands_for_quark (),
+                             g_object_ref (params[i]), g_object_unref);
+  g_clear_pointer (&self->fulls, g_ptr_array_unref);
+  self->fulls = fulls;
+  put_members (self, fulls);
   return TRUE;
 }
 
 static void
-drop (GTorchModuleShards *self)
+close_whole (GTorchModuleShards *self)
 {
   put_members (self, NULL);
+  g_clear_pointer (&self->fulls, g_ptr_array_unref);
+}
+
+static gboolean
+gather (GTorchModuleShards *self, GError **error)
+{
+  if (!open_whole (self, error))
+    return FALSE;
+  if (!self->reshard_after_forward || !gtorch_is_grad_enabled ())
+    return TRUE;
+  self->guard = gtorch_shards_guard_new (self, error);
+  if (self->guard != NULL)
+    return TRUE;
+  close_whole (self);
+  return FALSE;
+}
+
+/* What is kept until the backward pass stays in memory for that only: without one the parts may change. */
+static gboolean
+drop (GTorchModuleShards *self, GError **error)
+{
+  gboolean is_done = TRUE;
+
   if (self->guard != NULL)
     {
+      is_done = gtorch_shards_keep_piece (self, error);
       gtorch_saved_tensors_guard_end (self->guard);
       g_clear_pointer (&self->guard, gtorch_saved_tensors_guard_unref);
     }
-  g_clear_pointer (&self->fulls, g_ptr_array_unref);
+  if (self->reshard_after_forward || (!self->is_open && !gtorch_is_grad_enabled ()))
+    {
+      gtorch_shards_drop (self);
+      self->is_open = FALSE;
+    }
+  if (!self->is_open)
+    close_whole (self);
+  return is_done;
 }
 
 static GTorchTensor *
@@ -228,17 +341,32 @@ convert (GTorchTensor *tensor, GTorchDType dtype, GError **error)
 static gboolean
 begin (GTorchModuleShards *self, GError **error)
 {
-  if (self->depth == 0 && !gather (self, error))
-    return FALSE;
+  if (self->depth == 0)
+    {
+      /* its own comes first, since it is needed first */
+      if (!gtorch_shards_start (self, error))
+        return FALSE;
+      if (!gtorch_shards_enter (self, error) || !gather (self, error))
+        {
+          gtorch_shards_leave (self);
+          return FALSE;
+        }
+    }
   self->depth++;
   return TRUE;
 }
 
-static void
-end (GTorchModuleShards *self)
+static gboolean
+end (GTorchModuleShards *self, GError **error)
 {
+  gboolean is_done = TRUE;
+
   if (self->depth > 0 && --self->depth == 0)
-    drop (self);
+    {
+      is_done = drop (self, error);
+      gtorch_shards_leave (self);
+    }
+  return is_done;
 }
 
 static GPtrArray *
@@ -249,7 +377,7 @@ before_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpo
   g_autoptr (GPtrArray) converted = NULL;
   gsize i;
 
-  if (self->param_dtype != GTORCH_DTYPE_NONE)
+  if (self->param_dtype != GTORCH_DTYPE_NONE && self->cast_forward_inputs)
     {
       converted = g_ptr_array_new_with_free_func (g_object_unref);
       for (i = 0; i < n_inputs; i++)
@@ -270,8 +398,7 @@ after_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTor
 {
   GTorchModuleShards *self = data;
 
-  end (self);
-  return output == NULL || self->output_dtype == GTORCH_DTYPE_NONE
+  return !end (self, error) || output == NULL || self->output_dtype == GTORCH_DTYPE_NONE
              ? NULL
              : convert (output, self->output_dtype, error);
 }
@@ -298,7 +425,8 @@ collect_module (GTorchModule *module, const gchar *path, gpointer data)
       guint number;
 
       if (member->tensor == NULL
-          || g_object_get_qdata (G_OBJECT (member->tensor), shards_quark ()) != NULL)
+          || g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ()) != NULL
+          || g_object_get_qdata (G_OBJECT (member->tensor), ignored_quark ()) != NULL)
         continue;
       number = GPOINTER_TO_UINT (g_hash_table_lookup (collect->numbers, member->tensor));
       if (number == 0)
@@ -387,7 +515,7 @@ divide (GTorchModuleShards *self, GError **error)
       if (!gtorch_tensor_set_grad (shard->param, NULL, error)
           || !gtorch_tensor_set_data (shard->param, parts->pdata[i], error))
         return FALSE;
-      g_object_set_qdata (G_OBJECT (shard->param), shards_quark (), self);
+      g_object_set_qdata (G_OBJECT (shard->param), gtorch_shards_quark (), self);
     }
   return TRUE;
 }
@@ -447,10 +575,12 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
     }
   self = g_object_new (GTORCH_TYPE_MODULE_SHARDS, NULL);
   self->group = g_object_ref (group);
-  self->reshard = reshard_after_forward;
+  self->reshard_after_forward = reshard_after_forward;
   self->param_dtype = param_dtype;
   self->reduce_dtype = reduce_dtype;
   self->output_dtype = output_dtype;
+  self->reshard_after_backward = self->requires_gradient_sync = self->requires_all_reduce =
+      self->cast_forward_inputs = TRUE;
   self->function = gtorch_shards_function_new (self);
   gtorch_module_visit (module, TRUE, collect_module, &(Collect){ self, numbers });
   if (self->shards->len == 0)
@@ -461,11 +591,28 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
     }
   if (!measure (self, error) || !divide (self, error))
     return NULL;
+  self->device = gtorch_tensor_get_device (((GTorchShard *) self->shards->pdata[0])->param);
   gtorch_module_register_forward_pre_hook (module, before_forward, g_object_ref (self),
                                            g_object_unref);
   gtorch_module_register_forward_hook_full (module, FALSE, TRUE, after_forward, g_object_ref (self),
                                             g_object_unref);
   return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_module_shards_ignore:
+ * @param: a parameter
+ *
+ * Leaves a parameter whole: modules that are sharded afterwards do not divide it. Its gradient is that of this
+ * rank, and the program exchanges it.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_shards_ignore (GTorchTensor *param)
+{
+  g_return_if_fail (GTORCH_IS_TENSOR (param));
+  g_object_set_qdata (G_OBJECT (param), ignored_quark (), GINT_TO_POINTER (TRUE));
 }
 
 /**
@@ -504,7 +651,73 @@ void
 gtorch_module_shards_end_forward (GTorchModuleShards *self)
 {
   g_return_if_fail (GTORCH_IS_MODULE_SHARDS (self));
-  end (self);
+  end (self, NULL);
+}
+
+/**
+ * gtorch_module_shards_unshard:
+ * @self: parts of parameters
+ * @wait: whether the module has the whole parameters at once; %FALSE only begins to gather them
+ * @error: return location for an error
+ *
+ * Makes the parameters whole until [method@ModuleShards.reshard], or until the end of the next call of the
+ * module if [property@ModuleShards:reshard-after-forward] is set. That call then gathers nothing. All ranks
+ * call this. Parameters that were changed are gathered again by the next call.
+ *
+ * ```c
+ * if (gtorch_module_shards_unshard (shards, TRUE, &error))
+ *   {
+ *     norm = gtorch_tensor_norm (weight_of (module), 2, NULL, 0, FALSE, &error);
+ *     gtorch_module_shards_reshard (shards, NULL);
+ *   }
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_shards_unshard (GTorchModuleShards *self, gboolean wait, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
+  if (self->shards->len == 0)
+    return gtorch_module_shards_begin_forward (self, error);
+  if (self->depth > 0 || (wait && self->is_open))
+    return TRUE;
+  if (!gtorch_shards_start (self, error) || (wait && !open_whole (self, error)))
+    return FALSE;
+  self->is_open = self->is_open || wait;
+  return TRUE;
+}
+
+/**
+ * gtorch_module_shards_reshard:
+ * @self: parts of parameters
+ * @error: return location for an error
+ *
+ * Drops the whole parameters: the module has its parts again.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID during a call of the module
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_shards_reshard (GTorchModuleShards *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
+  if (self->depth > 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("module_shards: the parameters cannot be dropped during a call of the "
+                      "module"));
+      return FALSE;
+    }
+  if (self->is_open)
+    close_whole (self);
+  self->is_open = FALSE;
+  gtorch_shards_drop (self);
+  g_clear_object (&self->piece);
+  return TRUE;
 }
 
 /**
@@ -525,23 +738,6 @@ gtorch_module_shards_get_group (GTorchModuleShards *self)
 }
 
 /**
- * gtorch_module_shards_get_reshard_after_forward:
- * @self: parts of parameters
- *
- * Gets whether the whole parameters are dropped after the forward pass.
- *
- * Returns: %TRUE if they are
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_shards_get_reshard_after_forward (GTorchModuleShards *self)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
-  return self->reshard;
-}
-
-/**
  * gtorch_module_shards_get_n_elements:
  * @self: parts of parameters
  *
@@ -556,132 +752,4 @@ gtorch_module_shards_get_n_elements (GTorchModuleShards *self)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), 0);
   return self->numel;
-}
-
-/**
- * gtorch_module_shards_find:
- * @param: a tensor
- *
- * Gets what a parameter is a part of.
- *
- * Returns: (transfer none) (nullable): the parts, or %NULL if @param is not divided
- *
- * Since: 0.1
- */
-GTorchModuleShards *
-gtorch_module_shards_find (GTorchTensor *param)
-{
-  g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
-  return g_object_get_qdata (G_OBJECT (param), shards_quark ());
-}
-
-static GTorchShard *
-find_shard (GTorchModuleShards *self, GTorchTensor *param, GError **error)
-{
-  guint i;
-
-  for (i = 0; i < self->shards->len; i++)
-    {
-      GTorchShard *shard = self->shards->pdata[i];
-
-      if (shard->param == param)
-        return shard;
-    }
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("module_shards: the tensor of shape %s is not one of the parameters that were "
-                  "divided"),
-               gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
-  return NULL;
-}
-
-/**
- * gtorch_module_shards_gather:
- * @self: parts of parameters
- * @param: one of the parameters
- * @error: return location for an error
- *
- * Collects the parts of a parameter, for files and for comparisons. All ranks call this.
- *
- * Returns: (transfer full): a new tensor with the whole parameter, of its dtype, or %NULL with @error set
- *
- * Since: 0.1
- */
-GTorchTensor *
-gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GError **error)
-{
-  g_autoptr (GTorchGradGuard) guard = NULL;
-  g_autoptr (GTorchTensor) own = NULL, all = NULL, flat = NULL, to = NULL, rows = NULL;
-  g_autoptr (GTorchWork) work = NULL;
-  const GTorchShard *shard;
-  GTorchDevice *device;
-  guint dtype;
-  gint64 n, n_all, minus = -1;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self) && GTORCH_IS_TENSOR (param), NULL);
-  shard = find_shard (self, param, error);
-  if (shard == NULL)
-    return NULL;
-  guard = gtorch_no_grad ();
-  dtype = gtorch_tensor_get_dtype (param);
-  device = gtorch_tensor_get_device (param);
-  n = shard->per * shard->row;
-  n_all = n * gtorch_process_group_get_size (self->group);
-  own = gtorch_zeros (&n, 1, dtype, device, error);
-  all = own == NULL ? NULL : gtorch_zeros (&n_all, 1, dtype, device, error);
-  flat = all == NULL ? NULL : gtorch_tensor_reshape (param, &minus, 1, error);
-  to = flat == NULL ? NULL : gtorch_tensor_narrow (own, 0, 0, shard->n_rows * shard->row, error);
-  if (to == NULL || gtorch_tensor_copy_inplace (to, flat, FALSE, error) == NULL)
-    return NULL;
-  work = gtorch_process_group_all_gather_into_tensor (self->group, all, own, error);
-  rows = work == NULL || !gtorch_work_join (work, error)
-             ? NULL
-             : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
-  return rows == NULL ? NULL : gtorch_tensor_view (rows, shard->shape, shard->n_dims, error);
-}
-
-/**
- * gtorch_module_shards_scatter:
- * @self: parts of parameters
- * @param: one of the parameters
- * @full: the whole parameter, of any dtype
- * @error: return location for an error
- *
- * Sets this rank's part of a parameter. The other ranks do so themselves.
- *
- * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_SHAPE if @full has another shape
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_shards_scatter (GTorchModuleShards *self, GTorchTensor *param, GTorchTensor *full,
-                              GError **error)
-{
-  g_autoptr (GTorchGradGuard) guard = NULL;
-  g_autoptr (GTorchTensor) rows = NULL, to = NULL;
-  const GTorchImpl *impl;
-  const GTorchShard *shard;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self) && GTORCH_IS_TENSOR (param)
-                            && GTORCH_IS_TENSOR (full),
-                        FALSE);
-  shard = find_shard (self, param, error);
-  if (shard == NULL)
-    return FALSE;
-  impl = gtorch_tensor_unwrap (full);
-  if (impl->n_dims != shard->n_dims
-      || memcmp (impl->shape, shard->shape, impl->n_dims * sizeof (gint64)) != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("module_shards: the tensor has the shape %s, and “%s” has %u dimensions, of "
-                      "which the "
-                      "first has the length %" PRId64),
-                   gtorch_impl_shape_str (impl),
-                   gtorch_parameter_get_name (GTORCH_PARAMETER (param)), shard->n_dims,
-                   shard->shape[0]);
-      return FALSE;
-    }
-  guard = gtorch_no_grad ();
-  rows = gtorch_tensor_narrow (full, 0, shard->first, shard->n_rows, error);
-  to = rows == NULL ? NULL : gtorch_tensor_detach (param, error);
-  return to != NULL && gtorch_tensor_copy_inplace (to, rows, FALSE, error) != NULL;
 }

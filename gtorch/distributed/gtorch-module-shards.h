@@ -26,11 +26,38 @@ void gtorch_module_shards_end_forward (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchProcessGroup *gtorch_module_shards_get_group (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_module_shards_get_reshard_after_forward (GTorchModuleShards *self);
+gboolean gtorch_module_shards_unshard (GTorchModuleShards *self, gboolean wait, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_reshard (GTorchModuleShards *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_set_forward_prefetch (GTorchModuleShards *self,
+                                                    GTorchModuleShards **others, gsize n_others,
+                                                    GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_set_backward_prefetch (GTorchModuleShards *self,
+                                                     GTorchModuleShards **others, gsize n_others,
+                                                     GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchProcessGroup *gtorch_module_shards_get_replicas (GTorchModuleShards *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_set_replicas (GTorchModuleShards *self, GTorchProcessGroup *replicas,
+                                            GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_set_nearby (GTorchModuleShards *self, GTorchProcessGroup *nearby,
+                                          GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_offload (GTorchModuleShards *self, gboolean pin, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_is_offloaded (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
 gint64 gtorch_module_shards_get_n_elements (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
-GTorchModuleShards *gtorch_module_shards_find (GTorchTensor *param);
+void gtorch_module_shards_ignore (GTorchTensor *param);
+GTORCH_AVAILABLE_IN_0_1
+GTorchModuleShards *gtorch_module_shards_find (GTorchTensor *tensor);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_adopt (GTorchModuleShards *self, GTorchTensor *tensor,
+                                     GTorchTensor *param, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param,
                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -11,6 +11,8 @@
 #include "distributed/gtorch-engine-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "autograd/gtorch-function.h"
 #include "base/gtorch-error.h"
@@ -32,6 +34,7 @@ typedef struct
   GTorchProcessGroup *group;
   const gchar *name;
   Exchange forward, backward;
+  gint64 length; /* of the whole along the last dimension, for GATHER and SPLIT */
 } GTorchParallelFunction;
 
 typedef GTorchFunctionClass GTorchParallelFunctionClass;
@@ -52,21 +55,58 @@ sum (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
   return work == NULL || !gtorch_work_join (work, error) ? NULL : g_steal_pointer (&copy);
 }
 
+/* Ranks have as many as the first one, the last of them fewer or none. */
+static gint64
+length_of (GTorchProcessGroup *group, gint rank, gint64 length, gint64 *first)
+{
+  const gint size = gtorch_process_group_get_size (group);
+  const gint64 per = (length + size - 1) / size;
+  const gint64 start = MIN (per * rank, length);
+
+  if (first != NULL)
+    *first = start;
+  return MIN (per, length - start);
+}
+
+/* The part of a rank in memory of its own, which is as large for all. */
 static GTorchTensor *
-gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
+fill_up (GTorchTensor *tensor, gint64 length, GError **error)
 {
   const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
+  const gint last = (gint) impl->n_dims - 1;
+  g_autoptr (GTorchTensor) filled = NULL, to = NULL;
+  gint64 shape[GTORCH_MAX_DIMS];
+
+  if (impl->shape[last] == length)
+    return gtorch_tensor_contiguous (tensor, error);
+  memcpy (shape, impl->shape, impl->n_dims * sizeof (gint64));
+  shape[last] = length;
+  filled =
+      gtorch_zeros (shape, impl->n_dims, impl->dtype, gtorch_tensor_get_device (tensor), error);
+  to = filled == NULL ? NULL : gtorch_tensor_narrow (filled, last, 0, impl->shape[last], error);
+  return to == NULL || gtorch_tensor_copy_inplace (to, tensor, FALSE, error) == NULL
+             ? NULL
+             : g_steal_pointer (&filled);
+}
+
+static GTorchTensor *
+gather (GTorchProcessGroup *group, GTorchTensor *tensor, gint64 length, GError **error)
+{
   const gint size = gtorch_process_group_get_size (group);
-  g_autoptr (GTorchTensor) whole = gtorch_tensor_contiguous (tensor, error);
+  const gint last = (gint) gtorch_tensor_unwrap (tensor)->n_dims - 1;
+  g_autoptr (GTorchTensor) whole = fill_up (tensor, length_of (group, 0, length, NULL), error);
   g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GPtrArray) used = g_ptr_array_new_with_free_func (g_object_unref);
   g_autoptr (GTorchWork) work = NULL;
+  const GTorchImpl *impl;
   gint i;
 
   if (whole == NULL)
     return NULL;
+  impl = gtorch_tensor_unwrap (whole);
   for (i = 0; i < size; i++)
     {
-      GTorchTensor *part = gtorch_zeros (impl->shape, impl->n_dims, impl->dtype,
+      GTorchTensor *part = gtorch_empty (impl->shape, impl->n_dims, impl->dtype,
                                          gtorch_tensor_get_device (tensor), error);
 
       if (part == NULL)
@@ -75,29 +115,39 @@ gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
     }
   work =
       gtorch_process_group_all_gather (group, (GTorchTensor **) parts->pdata, size, whole, error);
-  return work == NULL || !gtorch_work_join (work, error)
-             ? NULL
-             : gtorch_cat ((GTorchTensor **) parts->pdata, size, impl->n_dims - 1, error);
+  if (work == NULL || !gtorch_work_join (work, error))
+    return NULL;
+  for (i = 0; i < size; i++)
+    {
+      GTorchTensor *part = gtorch_tensor_narrow (parts->pdata[i], last, 0,
+                                                 length_of (group, i, length, NULL), error);
+
+      if (part == NULL)
+        return NULL;
+      g_ptr_array_add (used, part);
+    }
+  return gtorch_cat ((GTorchTensor **) used->pdata, size, last, error);
 }
 
 static GTorchTensor *
 split (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
 {
   const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-  const gint64 n = impl->shape[impl->n_dims - 1] / gtorch_process_group_get_size (group);
-  g_autoptr (GTorchTensor) part =
-      gtorch_tensor_narrow (tensor, impl->n_dims - 1, n * gtorch_process_group_get_rank (group), n,
-                            error);
+  const gint last = (gint) impl->n_dims - 1;
+  gint64 first;
+  const gint64 n =
+      length_of (group, gtorch_process_group_get_rank (group), impl->shape[last], &first);
+  g_autoptr (GTorchTensor) part = gtorch_tensor_narrow (tensor, last, first, n, error);
 
   return part == NULL ? NULL : gtorch_tensor_clone (part, error);
 }
 
 static GTorchTensor *
-exchange (Exchange what, GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
+exchange (Exchange what, const GTorchParallelFunction *self, GTorchTensor *tensor, GError **error)
 {
-  return what == SUM      ? sum (group, tensor, error)
-         : what == GATHER ? gather (group, tensor, error)
-         : what == SPLIT  ? split (group, tensor, error)
+  return what == SUM      ? sum (self->group, tensor, error)
+         : what == GATHER ? gather (self->group, tensor, self->length, error)
+         : what == SPLIT  ? split (self->group, tensor, error)
                           : gtorch_tensor_clone (tensor, error);
 }
 
@@ -105,8 +155,7 @@ static GPtrArray *
 run (GTorchFunction *function, Exchange what, GTorchTensor *tensor, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  GTorchTensor *result =
-      exchange (what, ((GTorchParallelFunction *) function)->group, tensor, error);
+  GTorchTensor *result = exchange (what, (GTorchParallelFunction *) function, tensor, error);
   GPtrArray *results;
 
   if (result == NULL)
@@ -158,37 +207,47 @@ gtorch_parallel_function_init (GTorchParallelFunction *self)
 }
 
 static gboolean
-check (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, gboolean divides,
-       GError **error)
+check (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Exchange forward,
+       gint64 length, GError **error)
 {
   const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-  const gint size = gtorch_process_group_get_size (group);
+  const gint rank = gtorch_process_group_get_rank (group);
+  gint64 expected;
 
-  if (gtorch_process_group_get_rank (group) < 0)
+  if (rank < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: this process has no rank in the group"), name);
       return FALSE;
     }
-  if (impl->n_dims > 0 && (!divides || impl->shape[impl->n_dims - 1] % size == 0))
+  if (impl->n_dims == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: a tensor without dimensions cannot be divided along its last one"),
+                   name);
+      return FALSE;
+    }
+  if (forward != GATHER)
+    return TRUE;
+  expected = length < 0 ? -1 : length_of (group, rank, length, NULL);
+  if (impl->shape[impl->n_dims - 1] == expected)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: a tensor of shape %s cannot be divided along its last dimension for %d "
-                  "ranks: "
-                  "its length is a multiple of that"),
-               name, gtorch_impl_shape_str (impl), size);
+               _ ("%s: the tensor of rank %d has the shape %s; of a whole length of %" PRId64
+                  " its last dimension has %" PRId64),
+               name, rank, gtorch_impl_shape_str (impl), length, expected);
   return FALSE;
 }
 
 static GTorchTensor *
 apply (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Exchange forward,
-       Exchange backward, GError **error)
+       Exchange backward, gint64 length, GError **error)
 {
   g_autoptr (GTorchFunction) owned = NULL;
   g_autoptr (GPtrArray) results = NULL;
   GTorchParallelFunction *function;
 
-  if (!check (name, group, tensor, forward == SPLIT, error))
+  if (!check (name, group, tensor, forward, length, error))
     return NULL;
   function = g_object_new (gtorch_parallel_function_get_type (), NULL);
   owned = GTORCH_FUNCTION (function);
@@ -196,6 +255,7 @@ apply (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Excha
   function->name = name;
   function->forward = forward;
   function->backward = backward;
+  function->length = length;
   results = gtorch_function_apply (owned, &tensor, 1, error);
   return results == NULL ? NULL : g_object_ref (results->pdata[0]);
 }
@@ -217,7 +277,7 @@ GTorchTensor *
 gtorch_parallel_copy (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (group) && GTORCH_IS_TENSOR (tensor), NULL);
-  return apply ("parallel_copy", group, tensor, NOTHING, SUM, error);
+  return apply ("parallel_copy", group, tensor, NOTHING, SUM, 0, error);
 }
 
 /**
@@ -236,47 +296,59 @@ GTorchTensor *
 gtorch_parallel_sum (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (group) && GTORCH_IS_TENSOR (tensor), NULL);
-  return apply ("parallel_sum", group, tensor, SUM, NOTHING, error);
+  return apply ("parallel_sum", group, tensor, SUM, NOTHING, 0, error);
 }
 
 /**
  * gtorch_parallel_gather:
  * @group: processes
  * @tensor: a part of a tensor that is divided along its last dimension
+ * @length: the length of the whole tensor along that; -1 if all parts have the same one
  * @error: return location for an error
  *
  * Joins the parts of all ranks along the last dimension, for computations that all of them do alike. All
- * ranks call this.
+ * ranks call this. Of @length, ranks have what [func@parallel_split] gives them.
  *
- * Returns: (transfer full): the whole tensor, or %NULL with @error set
+ * Returns: (transfer full): the whole tensor, or %NULL with @error set: %GTORCH_ERROR_SHAPE if @tensor is
+ *   not such a part
  *
  * Since: 0.1
  */
 GTorchTensor *
-gtorch_parallel_gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
+gtorch_parallel_gather (GTorchProcessGroup *group, GTorchTensor *tensor, gint64 length,
+                        GError **error)
 {
+  const GTorchImpl *impl;
+
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (group) && GTORCH_IS_TENSOR (tensor), NULL);
-  return apply ("parallel_gather", group, tensor, GATHER, SPLIT, error);
+  impl = gtorch_tensor_unwrap (tensor);
+  if (length < 0 && impl->n_dims > 0)
+    length = impl->shape[impl->n_dims - 1] * gtorch_process_group_get_size (group);
+  return apply ("parallel_gather", group, tensor, GATHER, SPLIT, length, error);
 }
 
 /**
  * gtorch_parallel_split:
  * @group: processes
- * @tensor: a tensor that is the same on all of them, whose last dimension has a multiple of their number as
- *   length
+ * @tensor: a tensor that is the same on all of them
  * @error: return location for an error
  *
  * Takes this rank's part along the last dimension. The gradient is joined from those of all ranks, which go
- * backward through it.
+ * backward through it. If the length is not a multiple of the number of ranks, the last ranks have fewer
+ * elements than the others, or none.
  *
- * Returns: (transfer full): the part, or %NULL with @error set: %GTORCH_ERROR_SHAPE if @tensor cannot be
- *   divided
+ * Returns: (transfer full): the part, or %NULL with @error set: %GTORCH_ERROR_SHAPE if @tensor has no
+ *   dimension
  *
  * Since: 0.1
  */
 GTorchTensor *
 gtorch_parallel_split (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
 {
+  const GTorchImpl *impl;
+
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (group) && GTORCH_IS_TENSOR (tensor), NULL);
-  return apply ("parallel_split", group, tensor, SPLIT, GATHER, error);
+  impl = gtorch_tensor_unwrap (tensor);
+  return apply ("parallel_split", group, tensor, SPLIT, GATHER,
+                impl->n_dims == 0 ? 0 : impl->shape[impl->n_dims - 1], error);
 }

@@ -16,7 +16,7 @@ GTorchTensor *gtorch_parallel_sum (GTorchProcessGroup *group, GTorchTensor *tens
                                    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_parallel_gather (GTorchProcessGroup *group, GTorchTensor *tensor,
-                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
+                                      gint64 length, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_parallel_split (GTorchProcessGroup *group, GTorchTensor *tensor,
                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -27,5 +27,12 @@ gboolean gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *g
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_parallelize_rows (GTorchModule *module, GTorchProcessGroup *group,
                                   gboolean split_input, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_parallelize_is_part (GTorchTensor *param);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_parallelize_gather (GTorchTensor *param,
+                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_parallelize_scatter (GTorchTensor *param, GTorchTensor *full, GError **error);
 
 G_END_DECLS

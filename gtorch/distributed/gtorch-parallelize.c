@@ -7,10 +7,12 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "distributed/gtorch-module-shards-private.h"
 #include "distributed/gtorch-parallel.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-hooks.h"
@@ -24,8 +26,8 @@ typedef struct
   gint ref_count;
   GTorchProcessGroup *group;
   gboolean is_embedding, by_rows, exchanges; /* the input is to be split, or the output gathered */
-  gint64 first, n;                           /* rows of the weight of an embedding */
-  GTorchTensor *mask;                        /* of a call: which indices are of these rows */
+  gint64 first, n, length; /* of the dimension that is divided, and of the whole */
+  GTorchTensor *mask;      /* of a call: which indices are of these rows */
 } Part;
 
 static void
@@ -79,10 +81,10 @@ is_within (GTorchTensor *indices, gint64 first, gint64 n, GError **error)
 static GTorchTensor *
 shift (Part *part, GTorchTensor *indices, GError **error)
 {
-  const gint64 n_all = part->n * gtorch_process_group_get_size (part->group);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchTensor) mask = is_within (indices, part->first, part->n, error);
-  g_autoptr (GTorchTensor) valid = mask == NULL ? NULL : is_within (indices, 0, n_all, error);
+  g_autoptr (GTorchTensor) valid =
+      mask == NULL ? NULL : is_within (indices, 0, part->length, error);
   g_autoptr (GTorchTensor) wrong = valid == NULL ? NULL : gtorch_tensor_logical_not (valid, error);
   g_autoptr (GTorchTensor) none =
       wrong == NULL ? NULL : gtorch_tensor_mul_int (wrong, part->n, error);
@@ -148,7 +150,8 @@ after_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTor
   if (output == NULL)
     return NULL;
   if (!part->by_rows)
-    return part->exchanges ? gtorch_parallel_gather (part->group, output, error) : NULL;
+    return part->exchanges ? gtorch_parallel_gather (part->group, output, part->length, error)
+                           : NULL;
   masked = part->is_embedding ? mask_output (part, output, error) : g_object_ref (output);
   total = masked == NULL ? NULL : gtorch_parallel_sum (part->group, masked, error);
   return total == NULL || bias == NULL ? g_steal_pointer (&total)
@@ -192,37 +195,86 @@ check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group,
   return TRUE;
 }
 
-/* Returns this rank's part of a parameter, a copy; the parameter itself if it has none. */
+/* How a parameter is divided. */
+typedef struct
+{
+  GTorchProcessGroup *group;
+  gint dim;
+  gint64 first, n, length;
+} Division;
+
+static GQuark
+division_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-parallel-division");
+}
+
+static void
+division_free (gpointer data)
+{
+  g_object_unref (((Division *) data)->group);
+  g_free (data);
+}
+
+/* All ranks have as much as the first, the last fewer or none: as gtorch_parallel_split () divides. */
+static Division *
+division_new (GTorchTensor *param, gint dim, GTorchProcessGroup *group)
+{
+  const gint size = gtorch_process_group_get_size (group);
+  Division *self = g_new0 (Division, 1);
+  gint64 per;
+
+  self->group = g_object_ref (group);
+  self->dim = dim;
+  self->length = gtorch_tensor_unwrap (param)->shape[dim];
+  per = (self->length + size - 1) / size;
+  self->first = MIN (per * gtorch_process_group_get_rank (group), self->length);
+  self->n = MIN (per, self->length - self->first);
+  return self;
+}
+
+/* Returns this rank's part of a parameter, a copy. */
 static GTorchTensor *
-take_part (const gchar *who, GTorchTensor *param, gint dim, GTorchProcessGroup *group,
-           GError **error)
+take_part (GTorchTensor *param, const Division *division, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  const gint64 length = gtorch_tensor_unwrap (param)->shape[dim];
-  const gint size = gtorch_process_group_get_size (group);
-  g_autoptr (GTorchTensor) part = NULL;
+  g_autoptr (GTorchTensor) part =
+      gtorch_tensor_narrow (param, division->dim, division->first, division->n, error);
 
-  if (length % size != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: “%s” has the shape %s, whose dimension %d is not a multiple of %d "
-                      "ranks"),
-                   who, gtorch_parameter_get_name (GTORCH_PARAMETER (param)),
-                   gtorch_impl_shape_str (gtorch_tensor_unwrap (param)), dim, size);
-      return NULL;
-    }
-  part = gtorch_tensor_narrow (param, dim, length / size * gtorch_process_group_get_rank (group),
-                               length / size, error);
   return part == NULL ? NULL : gtorch_tensor_clone (part, error);
 }
 
 static gboolean
-set_part (GTorchTensor *param, GTorchTensor *part, GError **error)
+set_part (GTorchTensor *param, GTorchTensor *part, Division **division, GError **error)
 {
   g_autoptr (GTorchTensor) whole = gtorch_tensor_contiguous (part, error);
 
-  return whole != NULL && gtorch_tensor_set_grad (param, NULL, error)
-         && gtorch_tensor_set_data (param, whole, error);
+  if (whole == NULL || !gtorch_tensor_set_grad (param, NULL, error)
+      || !gtorch_tensor_set_data (param, whole, error))
+    return FALSE;
+  gtorch_spread_set_group (param, (*division)->group);
+  g_object_set_qdata_full (G_OBJECT (param), division_quark (), *division, division_free);
+  *division = NULL;
+  return TRUE;
+}
+
+typedef Division OwnedDivision;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OwnedDivision, division_free)
+
+/* A rank without any row has nothing that indices of others could become. */
+static gboolean
+check_rows (const gchar *who, GTorchModule *module, const Division *division, GError **error)
+{
+  const gint size = gtorch_process_group_get_size (division->group);
+  const gint64 per = (division->length + size - 1) / size;
+
+  if (per * (size - 1) < division->length)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: %s has %" PRId64 " vectors, of which %d ranks have up to %" PRId64
+                  " each: the last one has none"),
+               who, G_OBJECT_TYPE_NAME (module), division->length, size, per);
+  return FALSE;
 }
 
 static gboolean
@@ -230,22 +282,26 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
              gboolean exchanges, GError **error)
 {
   const gboolean is_embedding = GTORCH_IS_EMBEDDING (module);
-  GTorchTensor *weight, *bias = NULL;
-  g_autoptr (GTorchTensor) weight_part = NULL, bias_part = NULL;
+  g_autoptr (GTorchTensor) weight = NULL, bias = NULL, weight_part = NULL, bias_part = NULL;
+  g_autoptr (OwnedDivision) of_weight = NULL, of_bias = NULL;
   Part *part;
 
   if (!check_module (who, module, group, by_rows, error))
     return FALSE;
-  weight = GTORCH_TENSOR (gtorch_module_get_parameter (module, "weight", error));
+  weight = (GTorchTensor *) gtorch_module_get_parameter (module, "weight", error);
   if (weight == NULL)
     return FALSE;
   /* the weight of a Linear has outputs as rows: what PyTorch calls columns, since it is transposed */
-  weight_part = take_part (who, weight, by_rows != is_embedding ? 1 : 0, group, error);
+  of_weight = division_new (weight, by_rows != is_embedding ? 1 : 0, group);
+  if (is_embedding && by_rows && !check_rows (who, module, of_weight, error))
+    return FALSE;
+  weight_part = take_part (weight, of_weight, error);
   if (weight_part == NULL)
     return FALSE;
   if (!is_embedding && !by_rows)
-    bias = GTORCH_TENSOR (gtorch_module_get_parameter (module, "bias", NULL));
-  if (bias != NULL && (bias_part = take_part (who, bias, 0, group, error)) == NULL)
+    bias = (GTorchTensor *) gtorch_module_get_parameter (module, "bias", NULL);
+  of_bias = bias == NULL ? NULL : division_new (bias, 0, group);
+  if (bias != NULL && (bias_part = take_part (bias, of_bias, error)) == NULL)
     return FALSE;
   part = g_new0 (Part, 1);
   part->ref_count = 2;
@@ -253,10 +309,11 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
   part->is_embedding = is_embedding;
   part->by_rows = by_rows;
   part->exchanges = exchanges;
-  part->n = gtorch_tensor_unwrap (weight_part)->shape[0];
-  part->first = part->n * gtorch_process_group_get_rank (group);
-  if (!set_part (weight, weight_part, error)
-      || (bias != NULL && !set_part (bias, bias_part, error)))
+  part->n = of_weight->n;
+  part->first = of_weight->first;
+  part->length = of_weight->length;
+  if (!set_part (weight, weight_part, &of_weight, error)
+      || (bias != NULL && !set_part (bias, bias_part, &of_bias, error)))
     {
       part->ref_count = 1;
       part_unref (part);
@@ -280,8 +337,10 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
  * the part of weight and bias that it needs. All ranks call this, and call the layer with the same input.
  * Gradients are those of the whole layer. Optimizers are made afterwards.
  *
- * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
- *   %GTORCH_ERROR_SHAPE if its size is not a multiple of the number of ranks
+ * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others,
+ * or none.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided
  *
  * Since: 0.1
  */
@@ -306,8 +365,11 @@ gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *group, gbo
  * up. All ranks call this, and call the layer. Gradients are those of the whole layer. Optimizers are made
  * afterwards.
  *
+ * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others,
+ * or none.
+ *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
- *   %GTORCH_ERROR_SHAPE if its size is not a multiple of the number of ranks
+ *   %GTORCH_ERROR_SHAPE if a rank would have no vector of an Embedding
  *
  * Since: 0.1
  */
@@ -317,4 +379,117 @@ gtorch_parallelize_rows (GTorchModule *module, GTorchProcessGroup *group, gboole
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (module) && GTORCH_IS_PROCESS_GROUP (group), FALSE);
   return parallelize ("parallelize_rows", module, group, TRUE, split_input, error);
+}
+
+/* --- states --- */
+
+static const Division *
+find_division (const gchar *who, GTorchTensor *param, GError **error)
+{
+  const Division *division = g_object_get_qdata (G_OBJECT (param), division_quark ());
+
+  if (division == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: the tensor of shape %s is not a parameter of a layer that was divided"),
+                 who, gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
+  return division;
+}
+
+/**
+ * gtorch_parallelize_is_part:
+ * @param: a tensor
+ *
+ * Tells whether a tensor is this rank's part of a parameter of a layer that was divided.
+ *
+ * Returns: %TRUE if it is
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_parallelize_is_part (GTorchTensor *param)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param), FALSE);
+  return g_object_get_qdata (G_OBJECT (param), division_quark ()) != NULL;
+}
+
+/**
+ * gtorch_parallelize_gather:
+ * @param: a parameter of a layer that was divided by [func@parallelize_columns] or [func@parallelize_rows]
+ * @error: return location for an error
+ *
+ * Collects the parts of a parameter, for files and for comparisons. All ranks of the group call this.
+ *
+ * Returns: (transfer full): a new tensor with the whole parameter, or %NULL with @error set:
+ *   %GTORCH_ERROR_INVALID if @param is not divided
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_parallelize_gather (GTorchTensor *param, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchTensor) plain = NULL, turned = NULL, whole = NULL, back = NULL;
+  const Division *division;
+  gint last;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
+  division = find_division ("parallelize_gather", param, error);
+  if (division == NULL)
+    return NULL;
+  guard = gtorch_no_grad ();
+  last = (gint) gtorch_tensor_unwrap (param)->n_dims - 1;
+  plain = gtorch_tensor_detach (param, error);
+  turned = plain == NULL ? NULL : gtorch_tensor_transpose (plain, division->dim, last, error);
+  whole = turned == NULL
+              ? NULL
+              : gtorch_parallel_gather (division->group, turned, division->length, error);
+  back = whole == NULL ? NULL : gtorch_tensor_transpose (whole, division->dim, last, error);
+  return back == NULL ? NULL : gtorch_tensor_contiguous (back, error);
+}
+
+/**
+ * gtorch_parallelize_scatter:
+ * @param: a parameter of a layer that was divided
+ * @full: the whole parameter, of any dtype
+ * @error: return location for an error
+ *
+ * Sets this rank's part of a parameter. The other ranks do so themselves.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if @param is not divided,
+ *   %GTORCH_ERROR_SHAPE if @full has another shape
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_parallelize_scatter (GTorchTensor *param, GTorchTensor *full, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchTensor) part = NULL, to = NULL;
+  const Division *division;
+  const GTorchImpl *own, *impl;
+  gboolean fits;
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param) && GTORCH_IS_TENSOR (full), FALSE);
+  division = find_division ("parallelize_scatter", param, error);
+  if (division == NULL)
+    return FALSE;
+  own = gtorch_tensor_unwrap (param);
+  impl = gtorch_tensor_unwrap (full);
+  fits = impl->n_dims == own->n_dims;
+  for (i = 0; fits && i < impl->n_dims; i++)
+    fits = impl->shape[i] == ((gint) i == division->dim ? division->length : own->shape[i]);
+  if (!fits)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("parallelize_scatter: the tensor has the shape %s; this rank's part has the "
+                      "shape %s, and the whole a dimension %d of %" PRId64),
+                   gtorch_impl_shape_str (impl), gtorch_impl_shape_str (own), division->dim,
+                   division->length);
+      return FALSE;
+    }
+  guard = gtorch_no_grad ();
+  part = gtorch_tensor_narrow (full, division->dim, division->first, division->n, error);
+  to = part == NULL ? NULL : gtorch_tensor_detach (param, error);
+  return to != NULL && gtorch_tensor_copy_inplace (to, part, FALSE, error) != NULL;
 }

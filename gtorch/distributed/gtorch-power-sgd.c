@@ -347,21 +347,49 @@ find_qs (GTorchPowerSGD *self, State *state, Pass *pass, GError **error)
   return TRUE;
 }
 
-/* The sums of all ranks, of small tensors one after the other: each is a call, and they are few. */
+/* Copies tensors into one behind each other, or back. */
 static gboolean
-reduce_all (Pass *pass, GPtrArray *tensors, GTorchReduceOp op, GError **error)
+copy_all (GPtrArray *tensors, GTorchTensor *flat, gboolean is_back, GError **error)
 {
+  gint64 start = 0;
   guint i;
 
   for (i = 0; i < tensors->len; i++)
     {
-      g_autoptr (GTorchWork) work =
-          gtorch_process_group_all_reduce (pass->group, tensors->pdata[i], op, error);
+      const GTorchImpl *impl = gtorch_tensor_unwrap (tensors->pdata[i]);
+      g_autoptr (GTorchTensor) span = gtorch_tensor_narrow (flat, 0, start, impl->numel, error);
+      g_autoptr (GTorchTensor) view =
+          span == NULL ? NULL : gtorch_tensor_view (span, impl->shape, impl->n_dims, error);
 
-      if (work == NULL || !gtorch_work_join (work, error))
+      if (view == NULL
+          || gtorch_tensor_copy_inplace (is_back ? tensors->pdata[i] : view,
+                                         is_back ? view : tensors->pdata[i], FALSE, error)
+                 == NULL)
         return FALSE;
+      start += impl->numel;
     }
   return TRUE;
+}
+
+/* The sums of all ranks, of all tensors by one operation: they are small. */
+static gboolean
+reduce_all (Pass *pass, GPtrArray *tensors, GTorchReduceOp op, GError **error)
+{
+  g_autoptr (GTorchTensor) flat = NULL;
+  g_autoptr (GTorchWork) work = NULL;
+  gint64 numel = 0;
+  guint i;
+
+  for (i = 0; i < tensors->len; i++)
+    numel += gtorch_tensor_get_numel (tensors->pdata[i]);
+  if (numel == 0)
+    return TRUE;
+  flat = gtorch_empty (&numel, 1, gtorch_tensor_get_dtype (tensors->pdata[0]),
+                       gtorch_tensor_get_device (tensors->pdata[0]), error);
+  if (flat == NULL || !copy_all (tensors, flat, FALSE, error))
+    return FALSE;
+  work = gtorch_process_group_all_reduce (pass->group, flat, op, error);
+  return work != NULL && gtorch_work_join (work, error) && copy_all (tensors, flat, TRUE, error);
 }
 
 static gboolean

@@ -40,28 +40,34 @@ flatten (GTorchTensor *tensor, GError **error)
   return gtorch_tensor_reshape (tensor, &all, 1, error);
 }
 
-/* The rows of this rank, converted. */
-static GTorchTensor *
-fill_buffer (GTorchModuleShards *self, GTorchTensor **params, GError **error)
+static guint
+version_of (const GTorchShard *shard)
 {
-  GTorchTensor *model = params[0];
-  const GTorchDType dtype =
-      self->param_dtype != GTORCH_DTYPE_NONE ? self->param_dtype : gtorch_tensor_get_dtype (model);
-  g_autoptr (GTorchTensor) buffer =
-      gtorch_zeros (&self->numel, 1, dtype, gtorch_tensor_get_device (model), error);
+  return g_atomic_int_get (&gtorch_tensor_unwrap (shard->param)->storage->version);
+}
+
+/* The rows of this rank, converted, where the module computes. */
+static GTorchTensor *
+fill_buffer (GTorchModuleShards *self, GError **error)
+{
+  const GTorchDType dtype = self->param_dtype != GTORCH_DTYPE_NONE
+                                ? self->param_dtype
+                                : gtorch_tensor_get_dtype (shard_at (self, 0)->param);
+  g_autoptr (GTorchTensor) buffer = gtorch_zeros (&self->numel, 1, dtype, self->device, error);
   guint i;
 
   for (i = 0; buffer != NULL && i < self->shards->len; i++)
     {
-      const GTorchShard *shard = shard_at (self, i);
+      GTorchShard *shard = shard_at (self, i);
       const gint64 numel = shard->n_rows * shard->row;
       g_autoptr (GTorchTensor) to = NULL, from = NULL;
 
+      shard->version = version_of (shard);
       if (numel == 0)
         continue;
       to = slice (buffer, shard->offset, numel, error);
-      from = to == NULL ? NULL : flatten (params[i], error);
-      if (from == NULL || gtorch_tensor_copy_inplace (to, from, FALSE, error) == NULL)
+      from = to == NULL ? NULL : flatten (shard->param, error);
+      if (from == NULL || gtorch_tensor_copy_inplace (to, from, self->is_offloaded, error) == NULL)
         return NULL;
     }
   return g_steal_pointer (&buffer);
@@ -82,35 +88,112 @@ take_full (GTorchModuleShards *self, const GTorchShard *shard, GTorchTensor *all
   return own == NULL ? NULL : gtorch_tensor_view (own, shard->shape, shard->n_dims, error);
 }
 
-GPtrArray *
-gtorch_shards_gather_all (GTorchModuleShards *self, GTorchTensor **params, GError **error)
+void
+gtorch_shards_drop (GTorchModuleShards *self)
 {
-  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
-  g_autoptr (GPtrArray) fulls = g_ptr_array_new_with_free_func (g_object_unref);
-  g_autoptr (GTorchTensor) buffer = fill_buffer (self, params, error);
-  g_autoptr (GTorchTensor) all = NULL;
-  g_autoptr (GTorchWork) work = NULL;
+  g_clear_pointer (&self->whole, g_ptr_array_unref);
+  g_clear_object (&self->work);
+  g_clear_object (&self->all);
+  self->is_ahead = FALSE;
+}
+
+static gboolean
+is_stale (GTorchModuleShards *self)
+{
   guint i;
 
-  if (buffer == NULL)
-    return NULL;
-  all = gtorch_zeros (&n_all, 1, gtorch_tensor_get_dtype (buffer),
-                      gtorch_tensor_get_device (buffer), error);
-  work = all == NULL
-             ? NULL
-             : gtorch_process_group_all_gather_into_tensor (self->group, all, buffer, error);
-  if (work == NULL || !gtorch_work_join (work, error))
-    return NULL;
+  for (i = 0; i < self->shards->len; i++)
+    if (version_of (shard_at (self, i)) != shard_at (self, i)->version)
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean
+take_fulls (GTorchModuleShards *self, GTorchTensor *all, GError **error)
+{
+  g_autoptr (GPtrArray) fulls = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
   for (i = 0; i < self->shards->len; i++)
     {
       GTorchTensor *full = take_full (self, shard_at (self, i), all, error);
 
       if (full == NULL)
-        return NULL;
+        return FALSE;
       g_ptr_array_add (fulls, full);
     }
-  return g_steal_pointer (&fulls);
+  self->whole = g_steal_pointer (&fulls);
+  return TRUE;
+}
+
+gboolean
+gtorch_shards_start (GTorchModuleShards *self, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
+  const gboolean is_old =
+      (self->all != NULL || self->whole != NULL || self->piece != NULL) && is_stale (self);
+  g_autoptr (GTorchTensor) buffer = NULL, all = NULL;
+  GTorchWork *work;
+
+  if (is_old)
+    {
+      gtorch_shards_drop (self);
+      g_clear_object (&self->piece);
+    }
+  if (self->all != NULL || self->whole != NULL)
+    return TRUE;
+  guard = gtorch_no_grad ();
+  buffer = self->piece != NULL ? g_object_ref (self->piece) : fill_buffer (self, error);
+  all = buffer == NULL
+            ? NULL
+            : gtorch_empty (&n_all, 1, gtorch_tensor_get_dtype (buffer), self->device, error);
+  work = all == NULL
+             ? NULL
+             : gtorch_process_group_all_gather_into_tensor (self->piece != NULL ? self->nearby
+                                                                                : self->group,
+                                                            all, buffer, error);
+  if (work == NULL)
+    return FALSE;
+  self->work = work;
+  self->all = g_steal_pointer (&all);
+  return TRUE;
+}
+
+/* Waits for them, in the stream of a GPU. */
+static gboolean
+finish (GTorchModuleShards *self, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  gboolean is_done;
+
+  if (!gtorch_shards_start (self, error))
+    return FALSE;
+  self->is_ahead = FALSE;
+  if (self->whole != NULL)
+    return TRUE;
+  guard = gtorch_no_grad ();
+  is_done = gtorch_work_join (self->work, error) && take_fulls (self, self->all, error);
+  g_clear_object (&self->work);
+  if (!is_done || self->nearby == NULL)
+    g_clear_object (&self->all);
+  return is_done;
+}
+
+gboolean
+gtorch_shards_keep_piece (GTorchModuleShards *self, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchTensor) own = NULL;
+  gint64 n;
+
+  if (self->nearby == NULL || self->all == NULL || self->piece != NULL)
+    return TRUE;
+  guard = gtorch_no_grad ();
+  n = gtorch_tensor_get_numel (self->all) / gtorch_process_group_get_size (self->nearby);
+  own = slice (self->all, n * gtorch_process_group_get_rank (self->nearby), n, error);
+  self->piece = own == NULL ? NULL : gtorch_tensor_clone (own, error);
+  return self->piece != NULL;
 }
 
 /* --- with autograd --- */
@@ -138,10 +221,22 @@ gtorch_shards_function_forward (GTorchFunction *function, GTorchFunctionContext 
                                 GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
   GTorchModuleShards *self = ((GTorchShardsFunction *) function)->shards;
+  g_autoptr (GPtrArray) fulls = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
 
   /* the graph may be all that is left of the module */
   g_object_set_qdata_full (G_OBJECT (context), owner_quark (), g_object_ref (self), g_object_unref);
-  return gtorch_shards_gather_all (self, inputs, error);
+  if (!finish (self, error))
+    return NULL;
+  for (i = 0; i < self->whole->len; i++)
+    {
+      GTorchTensor *full = gtorch_tensor_detach (self->whole->pdata[i], error);
+
+      if (full == NULL)
+        return NULL;
+      g_ptr_array_add (fulls, full);
+    }
+  return g_steal_pointer (&fulls);
 }
 
 /* The rows of a gradient to the buffers of the ranks that have them. */
@@ -192,20 +287,131 @@ take_own (const GTorchShard *shard, GTorchTensor *own, GError **error)
                                           gtorch_tensor_get_device (param), FALSE, TRUE, error);
 }
 
+/* Keeps the sum of whole gradients for a pass that sends them. */
+static gboolean
+keep_grads (GTorchModuleShards *self, GTorchFunctionContext *context, GTorchTensor **grads, guint n,
+            GError **error)
+{
+  guint i;
+
+  if (self->unsent == NULL)
+    self->unsent = g_new0 (GTorchTensor *, n);
+  for (i = 0; i < n; i++)
+    {
+      if (!gtorch_function_context_get_needs_input_grad (context, i))
+        continue;
+      if (self->unsent[i] == NULL)
+        self->unsent[i] = gtorch_tensor_clone (grads[i], error);
+      else if (gtorch_tensor_add_inplace (self->unsent[i], grads[i], 1, error) == NULL)
+        return FALSE;
+      if (self->unsent[i] == NULL)
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* The gradients of all ranks' rows, with those that were kept. */
+static GTorchTensor *
+collect_grads (GTorchModuleShards *self, GTorchFunctionContext *context, GTorchTensor **grads,
+               guint n, GTorchDType dtype, GError **error)
+{
+  const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
+  g_autoptr (GTorchTensor) all = gtorch_zeros (&n_all, 1, dtype, self->device, error);
+  guint i;
+
+  for (i = 0; all != NULL && i < n; i++)
+    {
+      g_autoptr (GTorchTensor) sum = NULL;
+
+      if (!gtorch_function_context_get_needs_input_grad (context, i))
+        continue;
+      sum = self->unsent == NULL || self->unsent[i] == NULL
+                ? g_object_ref (grads[i])
+                : gtorch_tensor_add (self->unsent[i], grads[i], 1, error);
+      if (sum == NULL || !spread (self, shard_at (self, i), sum, all, error))
+        return NULL;
+    }
+  return g_steal_pointer (&all);
+}
+
+static void
+drop_unsent (GTorchModuleShards *self)
+{
+  guint i;
+
+  for (i = 0; self->unsent != NULL && i < self->shards->len; i++)
+    g_clear_object (&self->unsent[i]);
+  g_clear_pointer (&self->unsent, g_free);
+}
+
+/* This rank's rows of the gradients of all ranks of the group. */
+static GTorchTensor *
+reduce_scatter (GTorchModuleShards *self, GTorchTensor *all, GError **error)
+{
+  const GTorchReduceOp op =
+      self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
+  g_autoptr (GTorchTensor) own =
+      gtorch_empty (&self->numel, 1, gtorch_tensor_get_dtype (all), self->device, error);
+  g_autoptr (GTorchWork) work =
+      own == NULL ? NULL
+                  : gtorch_process_group_reduce_scatter_tensor (self->group, own, all, op, error);
+
+  return work == NULL || !gtorch_work_join (work, error) ? NULL : g_steal_pointer (&own);
+}
+
+/* The same of all replicas, or NULL without an error if they are not to be asked in this pass. */
+static GTorchTensor *
+reduce_replicas (GTorchModuleShards *self, GTorchTensor *own, GError **error)
+{
+  const GTorchReduceOp op =
+      self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
+  g_autoptr (GTorchTensor) sum = g_steal_pointer (&self->unshared);
+  g_autoptr (GTorchWork) work = NULL;
+
+  if (sum == NULL)
+    sum = g_object_ref (own);
+  else if (gtorch_tensor_add_inplace (sum, own, 1, error) == NULL)
+    return NULL;
+  if (!self->requires_all_reduce)
+    {
+      self->unshared = g_steal_pointer (&sum);
+      return NULL;
+    }
+  work = gtorch_process_group_all_reduce (self->replicas, sum, op, error);
+  return work == NULL || !gtorch_work_join (work, error) ? NULL : g_steal_pointer (&sum);
+}
+
+/* Returns NULL also where there is nothing to be added to the gradients yet. */
+static GTorchTensor *
+reduce (GTorchModuleShards *self, GTorchTensor *all, GError **error)
+{
+  g_autoptr (GTorchTensor) own = reduce_scatter (self, all, error);
+  g_autoptr (GTorchTensor) found = NULL;
+
+  if (own == NULL)
+    return NULL;
+  found = self->replicas == NULL ? g_object_ref (own) : reduce_replicas (self, own, error);
+  if (found == NULL)
+    return NULL;
+  if (self->gradient_divide_factor > 0
+      && gtorch_tensor_mul_scalar_inplace (found, 1 / self->gradient_divide_factor, error) == NULL)
+    return NULL;
+  return self->is_offloaded ? gtorch_tensor_to_device (found, gtorch_device_cpu (), FALSE, error)
+                            : g_steal_pointer (&found);
+}
+
 static GPtrArray *
 gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext *context,
                                  GTorchTensor **grads, gsize n_grads, GError **error)
 {
   GTorchModuleShards *self = ((GTorchShardsFunction *) function)->shards;
   g_autoptr (GTorchGradGuard) guard = NULL;
-  const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
-  GTorchTensor *model = shard_at (self, 0)->param;
   const GTorchDType dtype = self->reduce_dtype != GTORCH_DTYPE_NONE
                                 ? self->reduce_dtype
                                 : gtorch_tensor_get_dtype (grads[0]);
   g_autoptr (GTorchTensor) all = NULL, own = NULL;
-  g_autoptr (GTorchWork) work = NULL;
   g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (unref_tensor);
+  GError *local = NULL;
   guint i;
 
   if (gtorch_is_grad_enabled ())
@@ -216,25 +422,33 @@ gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext
       return NULL;
     }
   guard = gtorch_no_grad ();
-  g_clear_pointer (&self->again, g_ptr_array_unref); /* all that uses them is over */
-  all = gtorch_zeros (&n_all, 1, dtype, gtorch_tensor_get_device (model), error);
-  own = all == NULL
-            ? NULL
-            : gtorch_zeros (&self->numel, 1, dtype, gtorch_tensor_get_device (model), error);
-  for (i = 0; own != NULL && i < n_grads; i++)
-    if (gtorch_function_context_get_needs_input_grad (context, i)
-        && !spread (self, shard_at (self, i), grads[i], all, error))
-      return NULL;
-  work = own == NULL ? NULL
-                     : gtorch_process_group_reduce_scatter_tensor (self->group, own, all,
-                                                                   GTORCH_REDUCE_OP_AVG, error);
-  if (work == NULL || !gtorch_work_join (work, error))
+  if (self->reshard_after_backward && self->depth == 0 && !self->is_open)
+    {
+      gtorch_shards_drop (self); /* all that uses them is over */
+      g_clear_object (&self->piece);
+    }
+  if (!self->requires_gradient_sync)
+    {
+      if (!keep_grads (self, context, grads, n_grads, error))
+        return NULL;
+      g_ptr_array_set_size (found, n_grads);
+      return g_steal_pointer (&found);
+    }
+  all = collect_grads (self, context, grads, n_grads, dtype, error);
+  if (all == NULL)
     return NULL;
+  drop_unsent (self);
+  own = reduce (self, all, &local);
+  if (local != NULL)
+    {
+      g_propagate_error (error, local);
+      return NULL;
+    }
   for (i = 0; i < n_grads; i++)
     {
       GTorchTensor *grad = NULL;
 
-      if (gtorch_function_context_get_needs_input_grad (context, i)
+      if (own != NULL && gtorch_function_context_get_needs_input_grad (context, i)
           && (grad = take_own (shard_at (self, i), own, error)) == NULL)
         return NULL;
       g_ptr_array_add (found, grad);
@@ -271,6 +485,7 @@ typedef struct
   GTorchModuleShards *shards;
   GTorchSavedHooks *outer; /* those of the thread before; or NULL */
   GPtrArray *storages;     /* of the parameters, as many; only compared */
+  guint serial;            /* of the forward pass */
 } Hooks;
 
 typedef struct
@@ -281,12 +496,6 @@ typedef struct
   guint version; /* of this rank's part */
   gint64 offset, shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
 } Packed;
-
-static guint
-version_of (const GTorchShard *shard)
-{
-  return g_atomic_int_get (&gtorch_tensor_unwrap (shard->param)->storage->version);
-}
 
 static gboolean
 shards_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpointer *packed,
@@ -313,6 +522,8 @@ shards_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpoint
     }
   one = g_new0 (Packed, 1);
   one->shard = (gint) i;
+  if (self->serial == self->shards->serial)
+    g_atomic_int_inc (&self->shards->n_saved);
   one->version = version_of (shard_at (self->shards, i));
   one->dtype = value->dtype;
   one->n_dims = value->n_dims;
@@ -329,7 +540,6 @@ shards_unpack (GTorchSavedHooks *hooks, gpointer packed, GError **error)
   const Hooks *self = (const Hooks *) hooks;
   const Packed *one = packed;
   GTorchModuleShards *shards = self->shards;
-  guint i;
 
   if (one->shard < 0)
     return self->outer->klass->unpack (self->outer, one->outer, error);
@@ -343,17 +553,9 @@ shards_unpack (GTorchSavedHooks *hooks, gpointer packed, GError **error)
                        GTORCH_PARAMETER (shard_at (shards, one->shard)->param)));
       return NULL;
     }
-  if (shards->again == NULL)
-    {
-      g_autofree GTorchTensor **params = g_new (GTorchTensor *, shards->shards->len);
-
-      for (i = 0; i < shards->shards->len; i++)
-        params[i] = shard_at (shards, i)->param;
-      shards->again = gtorch_shards_gather_all (shards, params, error);
-      if (shards->again == NULL)
-        return NULL;
-    }
-  return gtorch_impl_new_strided (gtorch_tensor_unwrap (shards->again->pdata[one->shard])->storage,
+  if (!finish (shards, error) || !gtorch_shards_look_back (shards, error))
+    return NULL;
+  return gtorch_impl_new_strided (gtorch_tensor_unwrap (shards->whole->pdata[one->shard])->storage,
                                   one->dtype, one->offset, one->shape, one->strides, one->n_dims);
 }
 
@@ -365,6 +567,8 @@ shards_drop (GTorchSavedHooks *hooks, gpointer packed)
 
   if (one->shard < 0)
     self->outer->klass->drop (self->outer, one->outer);
+  else if (self->serial == self->shards->serial)
+    g_atomic_int_add (&self->shards->n_saved, -1);
   g_free (one);
 }
 
@@ -393,6 +597,8 @@ gtorch_shards_guard_new (GTorchModuleShards *self, GError **error)
   hooks = g_new0 (Hooks, 1);
   gtorch_saved_hooks_init (&hooks->parent, &shards_class);
   hooks->shards = g_object_ref (self);
+  hooks->serial = ++self->serial;
+  g_atomic_int_set (&self->n_saved, 0);
   hooks->outer =
       gtorch_thread.saved_hooks == NULL ? NULL : gtorch_saved_hooks_ref (gtorch_thread.saved_hooks);
   hooks->storages = g_ptr_array_new ();

@@ -3,12 +3,19 @@
 
 /* Writing tensors to several safetensors files and an index, by one process or by those of a group. The
  * names of the files are new each time, so that the old ones stay whole until the index, which is replaced
- * last, names the new ones. */
+ * last, names the new ones.
+ *
+ * Where ranks have parts of a tensor, one of them makes the file with its header, and each writes its rows to
+ * their place in it: rows are one behind the other. */
 
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-file-save-private.h"
@@ -16,7 +23,10 @@
 #include "base/gtorch-text-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-group-bytes-private.h"
+#include "distributed/gtorch-module-shards-private.h"
 #include "distributed/gtorch-sharded-file-private.h"
+#include "elements/gtorch-tensor-bytes.h"
+#include "io/gtorch-safetensors-private.h"
 #include "io/gtorch-safetensors.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -63,7 +73,11 @@ typedef struct
   gchar *form; /* dtype and shape */
   guint64 n_bytes;
   gint rank;
-  gboolean is_written; /* by this rank */
+  gboolean is_written; /* by this rank; of parts, the file is made by it */
+  /* Of one of which the rank has a part. */
+  gboolean is_part;
+  guint64 first, n_own; /* bytes of the rank in the whole */
+  GTorchSafetensorsEntry entry;
 } Item;
 
 typedef struct
@@ -194,6 +208,25 @@ check_own (const Save *save, GError **error)
   return TRUE;
 }
 
+/* A part as where it is in the whole, and the dtype and the shape of that. */
+static void
+describe_part (GString *text, const GTorchImpl *impl, const GTorchShard *shard)
+{
+  const gsize row = shard->row * gtorch_dtype_size (impl->dtype);
+  guint i;
+
+  g_string_append_printf (text, ",%" G_GINT64_FORMAT ",\"part of %s [",
+                          shard->shape[0] * (gint64) row, gtorch_dtype_infos[impl->dtype].name);
+  for (i = 0; i < shard->n_dims; i++)
+    g_string_append_printf (text, i > 0 ? ", %" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
+                            shard->shape[i]);
+  g_string_append_printf (text, "]\",%" G_GINT64_FORMAT ",%" G_GSIZE_FORMAT ",%u",
+                          shard->first * (gint64) row, gtorch_impl_n_bytes (impl), impl->dtype);
+  for (i = 0; i < shard->n_dims; i++)
+    g_string_append_printf (text, ",%" G_GINT64_FORMAT, shard->shape[i]);
+  g_string_append_c (text, ']');
+}
+
 /* The names and sizes of this rank as lines, behind a tag. */
 static GString *
 describe (const Save *save)
@@ -204,15 +237,36 @@ describe (const Save *save)
   g_string_append_printf (text, "{\"tag\":\"%08x\",\"items\":[", g_random_int ());
   for (i = 0; i < save->tensors->len; i++)
     {
-      const GTorchImpl *impl = gtorch_tensor_unwrap (save->tensors->pdata[i]);
+      GTorchTensor *tensor = save->tensors->pdata[i];
+      const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
+      GTorchModuleShards *shards = gtorch_module_shards_find (tensor);
 
       g_string_append (text, i > 0 ? ",[" : "[");
       gtorch_json_write_string (text, save->names[i], -1);
-      g_string_append_printf (text, ",%" G_GSIZE_FORMAT ",\"%s %s\"]", gtorch_impl_n_bytes (impl),
-                              gtorch_dtype_infos[impl->dtype].name, gtorch_impl_shape_str (impl));
+      if (shards != NULL)
+        describe_part (text, impl, gtorch_shards_find (shards, tensor));
+      else
+        g_string_append_printf (text, ",%" G_GSIZE_FORMAT ",\"%s %s\"]", gtorch_impl_n_bytes (impl),
+                                gtorch_dtype_infos[impl->dtype].name, gtorch_impl_shape_str (impl));
     }
   g_string_append (text, "]}");
   return text;
+}
+
+static void
+read_part (Item *item, const GTorchJsonNode *node)
+{
+  GTorchSafetensorsEntry *entry = &item->entry;
+
+  item->is_part = TRUE;
+  item->first = (guint64) node->integer;
+  node = node->next;
+  item->n_own = (guint64) node->integer;
+  node = node->next;
+  entry->name = item->name;
+  entry->dtype = (guint) node->integer;
+  for (node = node->next; node != NULL; node = node->next)
+    entry->shape[entry->n_dims++] = node->integer;
 }
 
 static gboolean
@@ -231,12 +285,15 @@ add_items (Plan *plan, gint rank, GBytes *bytes, GError **error)
   items = gtorch_json_lookup (root, "items");
   for (node = items->first; node != NULL; node = node->next)
     {
+      const GTorchJsonNode *form = node->first->next->next;
       Item *item = g_new0 (Item, 1);
 
       item->name = g_strdup (node->first->string);
       item->n_bytes = (guint64) node->first->next->integer;
-      item->form = g_strdup (node->first->next->next->string);
+      item->form = g_strdup (form->string);
       item->rank = rank;
+      if (form->next != NULL)
+        read_part (item, form->next);
       g_ptr_array_add (plan->items, item);
     }
   return TRUE;
@@ -259,6 +316,33 @@ are_same (const Item *a, const Item *b)
   return strcmp (a->name, b->name) == 0 && strcmp (a->form, b->form) == 0;
 }
 
+/* All parts must be there; one that several ranks have is written by the first. */
+static gboolean
+check_parts (GPtrArray *sorted, guint start, guint end, GError **error)
+{
+  const Item *first = sorted->pdata[start];
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_int64_hash, g_int64_equal);
+  guint64 n_bytes = 0;
+  guint i;
+
+  for (i = start; i < end; i++)
+    {
+      Item *item = sorted->pdata[i];
+
+      if (item->n_own > 0 && g_hash_table_add (seen, &item->first))
+        n_bytes += item->n_own;
+      else
+        item->n_own = 0;
+    }
+  if (n_bytes == first->n_bytes)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("safetensors_index: the ranks that write have %" PRIu64 " of the %" PRIu64
+                  " bytes of “%s”, which is spread over ranks: all of these write together"),
+               n_bytes, first->n_bytes, gtorch_name_str (first->name));
+  return FALSE;
+}
+
 /* Each name is written by one of the ranks that have it: the one that has least to write. */
 static gboolean
 assign (Plan *plan, gint size, GError **error)
@@ -275,10 +359,13 @@ assign (Plan *plan, gint size, GError **error)
       Item *first = sorted->pdata[i], *chosen = first;
 
       for (k = i; k < sorted->len && are_same (first, sorted->pdata[k]); k++)
-        if (loads[((Item *) sorted->pdata[k])->rank] < loads[chosen->rank])
+        if (!first->is_part && loads[((Item *) sorted->pdata[k])->rank] < loads[chosen->rank])
           chosen = sorted->pdata[k];
       chosen->is_written = TRUE;
-      loads[chosen->rank] += MAX (chosen->n_bytes, 1);
+      if (!first->is_part)
+        loads[chosen->rank] += MAX (chosen->n_bytes, 1);
+      else if (!check_parts (sorted, i, k, error))
+        return FALSE;
       if (!g_hash_table_add (seen, first->name))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
@@ -311,31 +398,39 @@ make_plan (const Save *save, Plan *plan, GCancellable *cancellable, GError **err
 
 /* --- files --- */
 
-/* Divides what is written into files: number of the file of each item, -1 for what is not written. */
+/* Divides what is written into files: number of the file of each item, -1 for what is not written. Those of
+ * parts come last. */
 static gint *
 divide (const Save *save, const Plan *plan, guint *n_files)
 {
   gint *numbers = g_new (gint, MAX (plan->items->len, 1));
-  guint64 size = 0;
-  gint rank = -1, number = -1;
+  gint number = -1, parts;
   guint i;
 
-  for (i = 0; i < plan->items->len; i++)
+  for (parts = FALSE; parts <= TRUE; parts++)
     {
-      const Item *item = plan->items->pdata[i];
+      guint64 size = 0;
+      gint rank = -1;
 
-      numbers[i] = -1;
-      if (!item->is_written)
-        continue;
-      if (item->rank != rank
-          || item->n_bytes > save->max_part_size - MIN (size, save->max_part_size))
+      for (i = 0; i < plan->items->len; i++)
         {
-          number++;
-          size = 0;
-          rank = item->rank;
+          const Item *item = plan->items->pdata[i];
+
+          if (item->is_part != parts)
+            continue;
+          numbers[i] = -1;
+          if (!item->is_written)
+            continue;
+          if (item->rank != rank
+              || item->n_bytes > save->max_part_size - MIN (size, save->max_part_size))
+            {
+              number++;
+              size = 0;
+              rank = item->rank;
+            }
+          size += item->n_bytes;
+          numbers[i] = number;
         }
-      size += item->n_bytes;
-      numbers[i] = number;
     }
   *n_files = (guint) (number + 1);
   return numbers;
@@ -411,26 +506,184 @@ remove_files (const Save *save, GHashTable *names)
     }
 }
 
+/* --- files of parts --- */
+
+/* Makes the header of a file, which all ranks know, and the places of its tensors. */
+static GString *
+make_header (const Plan *plan, const gint *numbers, gint number, GTorchSafetensorsHeader *header)
+{
+  GString *text = g_string_new (NULL);
+  guint i;
+
+  for (i = 0; i < plan->items->len; i++)
+    if (numbers[i] == number)
+      {
+        GTorchSafetensorsEntry entry = ((Item *) plan->items->pdata[i])->entry;
+
+        entry.name = g_strdup (entry.name);
+        g_array_append_val (header->entries, entry);
+      }
+  g_hash_table_insert (header->metadata, g_strdup ("format"), g_strdup ("pt"));
+  gtorch_safetensors_header_write (header, text);
+  return text;
+}
+
+static gboolean
+refuse_file (const gchar *path, gint fd, GError **error)
+{
+  const gint code = errno;
+
+  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (code), _ ("safetensors_index: %s: %s"),
+               path, g_strerror (code));
+  if (fd >= 0)
+    close (fd);
+  return FALSE;
+}
+
+static gboolean
+put_bytes (const gchar *path, gint flags, gconstpointer data, gsize n, guint64 at, guint64 size,
+           GError **error)
+{
+  const gint fd = open (path, O_WRONLY | O_CLOEXEC | flags, 0666);
+  gsize done = 0;
+
+  if (fd < 0 || (size > 0 && ftruncate (fd, (off_t) size) != 0))
+    return refuse_file (path, fd, error);
+  while (done < n)
+    {
+      const gssize written =
+          pwrite (fd, (const gchar *) data + done, n - done, (off_t) (at + done));
+
+      if (written < 0 && errno == EINTR)
+        continue;
+      if (written <= 0)
+        return refuse_file (path, fd, error);
+      done += written;
+    }
+  if (fsync (fd) != 0)
+    return refuse_file (path, fd, error);
+  return close (fd) == 0 || refuse_file (path, -1, error);
+}
+
+static gchar *
+find_path (const Save *save, const Plan *plan, gint number, guint n_files, GError **error)
+{
+  g_autofree gchar *name = name_file (save, plan, number, n_files);
+  g_autoptr (GFile) file = find_file (save, name);
+  gchar *path = g_file_get_path (file);
+
+  if (path == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("safetensors_index: parts of tensors are written to files of this host, and "
+                    "“%s” is not one"),
+                 gtorch_name_str (name));
+  return path;
+}
+
+static gboolean
+make_part_file (const Save *save, const Plan *plan, const gint *numbers, gint number, guint n_files,
+                GError **error)
+{
+  g_autoptr (GTorchSafetensorsHeader) header = gtorch_safetensors_header_new ();
+  GString *text = make_header (plan, numbers, number, header);
+  g_autofree gchar *path = find_path (save, plan, number, n_files, error);
+  const gboolean is_made = path != NULL
+                           && put_bytes (path, O_CREAT | O_TRUNC, text->str, text->len, 0,
+                                         text->len
+                                             + ((GTorchSafetensorsEntry *)
+                                                    header->entries->data)[header->entries->len - 1]
+                                                   .end,
+                                         error);
+
+  g_string_free (text, TRUE);
+  return is_made;
+}
+
+/* The number of the file of a tensor of which ranks have parts. */
+static gint
+find_number (const Plan *plan, const gint *numbers, const gchar *name)
+{
+  guint i;
+
+  for (i = 0; numbers[i] < 0 || strcmp (((Item *) plan->items->pdata[i])->name, name) != 0; i++)
+    ;
+  return numbers[i];
+}
+
+static gboolean
+write_rows (const Save *save, const Item *item, const gchar *path, const GString *text,
+            const GTorchSafetensorsHeader *header, GError **error)
+{
+  GTorchTensor *tensor = save->tensors->pdata[find_own (save, item->name)];
+  g_autoptr (GBytes) bytes = gtorch_tensor_get_bytes (tensor, error);
+  guint i;
+
+  if (bytes == NULL)
+    return FALSE;
+  for (i = 0;
+       strcmp (g_array_index (header->entries, GTorchSafetensorsEntry, i).name, item->name) != 0;
+       i++)
+    ;
+  return put_bytes (path, 0, g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes),
+                    text->len + g_array_index (header->entries, GTorchSafetensorsEntry, i).begin
+                        + item->first,
+                    0, error);
+}
+
+/* The rows of this rank, to the files that there are now. */
+static gboolean
+write_parts (const Save *save, const Plan *plan, const gint *numbers, guint n_files,
+             GCancellable *cancellable, GError **error)
+{
+  gboolean is_done = TRUE;
+  guint i;
+
+  for (i = 0; is_done && i < plan->items->len; i++)
+    {
+      const Item *item = plan->items->pdata[i];
+      g_autoptr (GTorchSafetensorsHeader) header = NULL;
+      g_autofree gchar *path = NULL;
+      GString *text;
+      gint number;
+
+      if (!item->is_part || item->rank != rank_of (save) || item->n_own == 0)
+        continue;
+      if (g_cancellable_set_error_if_cancelled (cancellable, error))
+        return FALSE;
+      number = find_number (plan, numbers, item->name);
+      header = gtorch_safetensors_header_new ();
+      text = make_header (plan, numbers, number, header);
+      path = find_path (save, plan, number, n_files, error);
+      is_done = path != NULL && write_rows (save, item, path, text, header, error);
+      g_string_free (text, TRUE);
+    }
+  return is_done;
+}
+
+/* Writes what this rank has alone, and makes the files of what others have parts of. */
 static gboolean
 write_own (const Save *save, const Plan *plan, const gint *numbers, guint n_files,
            GHashTable *written, GCancellable *cancellable, GError **error)
 {
-  gint last = -1;
+  gint last = -1, parts;
   guint i;
 
-  for (i = 0; i < plan->items->len; i++)
-    {
-      const Item *item = plan->items->pdata[i];
-      g_autofree gchar *name = NULL;
+  for (parts = FALSE; parts <= TRUE; parts++)
+    for (i = 0; i < plan->items->len; i++)
+      {
+        const Item *item = plan->items->pdata[i];
+        g_autofree gchar *name = NULL;
 
-      if (item->rank != rank_of (save) || numbers[i] < 0 || numbers[i] == last)
-        continue;
-      last = numbers[i];
-      name = name_file (save, plan, last, n_files);
-      if (!write_file (save, plan, numbers, last, name, cancellable, error))
-        return FALSE;
-      g_hash_table_add (written, g_steal_pointer (&name));
-    }
+        if (item->is_part != parts || item->rank != rank_of (save) || numbers[i] < 0
+            || numbers[i] == last)
+          continue;
+        last = numbers[i];
+        name = name_file (save, plan, last, n_files);
+        if (parts ? !make_part_file (save, plan, numbers, last, n_files, error)
+                  : !write_file (save, plan, numbers, last, name, cancellable, error))
+          return FALSE;
+        g_hash_table_add (written, g_steal_pointer (&name));
+      }
   return TRUE;
 }
 
@@ -491,6 +744,17 @@ write_index (const Save *save, const Plan *plan, const gint *numbers, guint n_fi
 }
 
 static gboolean
+has_parts (const Plan *plan)
+{
+  guint i;
+
+  for (i = 0; i < plan->items->len; i++)
+    if (((Item *) plan->items->pdata[i])->is_part)
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean
 run (const Save *save, GCancellable *cancellable, GError **error)
 {
   g_auto (Plan) plan = { NULL, g_ptr_array_new_with_free_func (item_free) };
@@ -505,6 +769,12 @@ run (const Save *save, GCancellable *cancellable, GError **error)
   numbers = divide (save, &plan, &n_files);
   write_own (save, &plan, numbers, n_files, written, cancellable, &failure);
   is_done = agree (save, failure, error);
+  if (is_done && has_parts (&plan))
+    {
+      failure = NULL;
+      write_parts (save, &plan, numbers, n_files, cancellable, &failure);
+      is_done = agree (save, failure, error);
+    }
   if (is_done)
     {
       failure = NULL;
@@ -564,8 +834,9 @@ save_new (GFile *index, const gchar *const *names, GTorchTensor **tensors, gsize
  *
  * Each rank of @group gives the tensors that it has, and writes its part of them. A tensor that several ranks
  * have is written by one; what differs between ranks has different names. With a whole state dict on all
- * ranks, each writes its share. Any number of processes reads the result by
- * [func@safetensors_load_index].
+ * ranks, each writes its share. Parameters of [class@ModuleShards], and tensors that were given to
+ * [method@ModuleShards.adopt], become whole tensors, of which each rank writes its rows; the folder is then
+ * one that all ranks share. Any number of processes reads the result by [func@safetensors_load_index].
  *
  * The files have new names. The index is replaced last, when all ranks have written theirs, and the files of
  * the former one are removed then: at any time there is all of the old content or all of the new one. If a

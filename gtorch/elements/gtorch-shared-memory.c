@@ -10,11 +10,15 @@
  * The file is sealed against changes of its size: otherwise the other process would die of a SIGBUS
  * where the maker has made it shorter. After a fork the child has the tensors of its parent, too:
  * it never clears the word, and the parent does not clear those that were set when it forked, as
- * the child still reads the memory. */
+ * the child still reads the memory.
+ *
+ * Memory of single storages (GTorchTensorHandle) is never written to for something else: the word has no
+ * meaning there. Both processes keep the file descriptor, and a process that gets the same file twice
+ * maps it once. */
 
 #include "config.h"
 
-#include "elements/gtorch-shared-memory.h"
+#include "elements/gtorch-shared-memory-private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +29,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gtorch-fork-private.h"
 #include "device/gtorch-device-private.h"
 #include "elements/gtorch-tensor-bytes-private.h"
-#include "memory/gtorch-storage-private.h"
+#include "memory/gtorch-share-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -56,13 +61,25 @@ struct _GTorchSharedMemory
   GObject parent_instance;
   guint8 *map; /* NULL for a bare object, which g_object_new () gives */
   gsize n_bytes;
-  gint fd;        /* -1 if another process has made the memory */
-  gint users;     /* tensors and holds of this process; atomic */
-  guint era;      /* the forks of this process when the first of them came */
-  gboolean owned; /* this process has made the memory */
+  gint fd;             /* -1 if another process has made the memory */
+  gint users;          /* tensors and holds of this process; atomic */
+  guint era;           /* the forks of this process when the first of them came */
+  gboolean owned;      /* this process has made the memory */
+  gboolean is_lasting; /* of one storage */
 };
 
 static guint era; /* atomic */
+
+/* Lasting memory of this process by the number of its file. */
+typedef struct
+{
+  guint64 device, number;
+  GWeakRef memory;
+} File;
+
+static GMutex lock; /* protects files */
+GTORCH_FORK_LOCK (lock);
+static GHashTable *files;
 
 G_DEFINE_TYPE (GTorchSharedMemory, gtorch_shared_memory, G_TYPE_OBJECT)
 
@@ -83,11 +100,87 @@ lent_word (GTorchSharedMemory *self)
   return (gint *) self->map;
 }
 
+/* --- lasting memory --- */
+
+static guint
+file_hash (gconstpointer file)
+{
+  return g_int64_hash (&((const File *) file)->number);
+}
+
+static gboolean
+file_equal (gconstpointer a, gconstpointer b)
+{
+  return ((const File *) a)->device == ((const File *) b)->device
+         && ((const File *) a)->number == ((const File *) b)->number;
+}
+
+static void
+file_free (gpointer data)
+{
+  File *file = data;
+
+  g_weak_ref_clear (&file->memory);
+  g_free (file);
+}
+
+/* Returns the memory of the file that is there already, or enters @self. Takes the reference. */
+static GTorchSharedMemory *
+enter_file (GTorchSharedMemory *self)
+{
+  GTorchSharedMemory *found = NULL;
+  struct stat info;
+  File *file;
+
+  if (fstat (self->fd, &info) != 0)
+    return self;
+  g_mutex_lock (&lock);
+  if (files == NULL)
+    files = g_hash_table_new_full (file_hash, file_equal, file_free, NULL);
+  file = g_hash_table_lookup (files, &(File){ .device = info.st_dev, .number = info.st_ino });
+  if (file != NULL)
+    found = g_weak_ref_get (&file->memory);
+  if (found == NULL)
+    {
+      file = g_new0 (File, 1);
+      file->device = info.st_dev;
+      file->number = info.st_ino;
+      g_weak_ref_init (&file->memory, self);
+      g_hash_table_replace (files, file, file);
+      found = g_object_ref (self);
+    }
+  g_mutex_unlock (&lock);
+  g_object_unref (self);
+  return found;
+}
+
+static void
+forget_file (GTorchSharedMemory *self)
+{
+  GTorchSharedMemory *other = NULL;
+  struct stat info;
+  File *file;
+
+  if (fstat (self->fd, &info) != 0)
+    return;
+  g_mutex_lock (&lock);
+  file = files == NULL
+             ? NULL
+             : g_hash_table_lookup (files, &(File){ .device = info.st_dev, .number = info.st_ino });
+  other = file != NULL ? g_weak_ref_get (&file->memory) : NULL;
+  if (file != NULL && other == NULL) /* else the file was opened again meanwhile */
+    g_hash_table_remove (files, file);
+  g_mutex_unlock (&lock);
+  g_clear_object (&other);
+}
+
 static void
 gtorch_shared_memory_finalize (GObject *object)
 {
   GTorchSharedMemory *self = GTORCH_SHARED_MEMORY (object);
 
+  if (self->is_lasting && self->fd >= 0)
+    forget_file (self);
   if (self->map != NULL)
     munmap (self->map, HEAD + self->n_bytes);
   if (self->fd >= 0)
@@ -430,4 +523,68 @@ gtorch_shared_memory_make_tensor (GTorchSharedMemory *self, gsize offset, GTorch
   impl = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, (guint) n_dims);
   gtorch_storage_unref (storage);
   return gtorch_tensor_wrap (impl);
+}
+
+/* --- memory of one storage --- */
+
+GTorchSharedMemory *
+gtorch_shared_memory_new_lasting (gsize n_bytes, GError **error)
+{
+  GTorchSharedMemory *self = gtorch_shared_memory_new (n_bytes, error);
+
+  if (self == NULL)
+    return NULL;
+  self->is_lasting = TRUE;
+  return enter_file (self);
+}
+
+GTorchSharedMemory *
+gtorch_shared_memory_open_lasting (gint fd, GError **error)
+{
+  GTorchSharedMemory *self = gtorch_shared_memory_new_from_fd (fd, error);
+
+  if (self == NULL)
+    return NULL;
+  self->fd = fcntl (fd, F_DUPFD_CLOEXEC, 0);
+  if (self->fd < 0)
+    return fail (self, "F_DUPFD_CLOEXEC", error);
+  self->is_lasting = TRUE;
+  return enter_file (self);
+}
+
+gboolean
+gtorch_shared_memory_is_lasting (GTorchSharedMemory *self)
+{
+  return self->is_lasting;
+}
+
+GTorchStorage *
+gtorch_shared_memory_make_storage (GTorchSharedMemory *self, gsize n_bytes)
+{
+  gtorch_shared_memory_hold (self);
+  return gtorch_storage_new_foreign (gtorch_device_cpu (), self->map + HEAD, n_bytes,
+                                     free_shared_storage, g_object_ref (self));
+}
+
+GTorchSharedMemory *
+gtorch_shared_memory_find (const GTorchStorage *storage)
+{
+  const struct _GTorchShareBackend *shares = GTORCH_DEVICE_GET_CLASS (storage->device)->shares;
+
+  if (storage->free_func == free_shared_storage)
+    return storage->free_data;
+  return shares != NULL && shares->find_moved != NULL ? shares->find_moved (storage, g_object_unref)
+                                                      : NULL;
+}
+
+gboolean
+gtorch_shared_memory_move (GTorchStorage *storage, GError **error)
+{
+  GTorchSharedMemory *self = gtorch_shared_memory_new_lasting (storage->n_bytes, error);
+
+  if (self == NULL)
+    return FALSE;
+  GTORCH_DEVICE_GET_CLASS (storage->device)
+      ->shares->move (storage, self->map + HEAD, g_object_unref, self);
+  return TRUE;
 }

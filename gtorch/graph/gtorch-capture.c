@@ -71,12 +71,19 @@ static gboolean capture_record (GTorchCapture *capture, GTorchStream *stream, GT
                                 GError **error);
 static gboolean capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                               GError **error);
+static gboolean capture_begin_work (GTorchCapture *capture, GTorchStream *stream, GError **error);
+static void capture_end_work (GTorchCapture *capture, GTorchStream *stream);
+static gboolean capture_add_work (GTorchCapture *capture, GTorchStream *stream, const gchar *name,
+                                  GPtrArray *read, GPtrArray *written, GError **error);
 static void capture_free (GTorchCapture *capture);
 
 static const GTorchCaptureClass capture_class = {
   .add = capture_add,
   .record = capture_record,
   .join = capture_join,
+  .begin_work = capture_begin_work,
+  .end_work = capture_end_work,
+  .add_work = capture_add_work,
   .free = capture_free,
 };
 
@@ -405,6 +412,90 @@ capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call, G
       result = add_node (capture, stream, node, error);
     }
   g_rec_mutex_unlock (&capture->launch_lock);
+  return result;
+}
+
+/* --- work that is no operation of the library --- */
+
+static gboolean
+capture_begin_work (GTorchCapture *capture, GTorchStream *stream, GError **error)
+{
+  g_rec_mutex_lock (&capture->launch_lock);
+  if (!may_launch (capture, stream, error))
+    {
+      g_rec_mutex_unlock (&capture->launch_lock);
+      return FALSE;
+    }
+  if (capture->native != NULL)
+    capture->backend->enter (capture->native, stream);
+  return TRUE;
+}
+
+static void
+capture_end_work (GTorchCapture *capture, GTorchStream *stream)
+{
+  if (capture->native != NULL)
+    capture->backend->leave (capture->native, stream);
+  g_rec_mutex_unlock (&capture->launch_lock);
+}
+
+/* A class of operations that has only a name. Classes are never freed. */
+static const GTorchOpClass *
+class_of_work (const gchar *name)
+{
+  static GMutex lock;
+  static GHashTable *classes;
+  GTorchOpClass *result;
+
+  g_mutex_lock (&lock);
+  if (classes == NULL)
+    classes = g_hash_table_new (g_str_hash, g_str_equal);
+  result = g_hash_table_lookup (classes, name);
+  if (result == NULL)
+    {
+      result = g_new0 (GTorchOpClass, 1);
+      result->name = name;
+      g_hash_table_insert (classes, (gpointer) name, result);
+    }
+  g_mutex_unlock (&lock);
+  return result;
+}
+
+static gboolean
+add_work_node (GTorchCapture *capture, GTorchStream *stream, const GTorchOpCall *call,
+               GError **error)
+{
+  GTorchGraphNode *node = gtorch_graph_node_new ();
+
+  node->call = gtorch_saved_call_new (call, gtorch_capture_alias_operand, capture);
+  capture->exec->n_foreign++;
+  return add_node (capture, stream, node, error);
+}
+
+static gboolean
+capture_add_work (GTorchCapture *capture, GTorchStream *stream, const gchar *name, GPtrArray *read,
+                  GPtrArray *written, GError **error)
+{
+  const GTorchOpCall base = { .op = class_of_work (name), .device = stream->device };
+  gboolean result = TRUE;
+  guint i;
+
+  if (read->len > 0)
+    {
+      GTorchOpCall call = base;
+
+      call.inputs = (GTorchImpl *const *) read->pdata;
+      call.n_inputs = read->len;
+      result = add_work_node (capture, stream, &call, error);
+    }
+  for (i = 0; result && i < written->len; i++)
+    {
+      GTorchOpCall call = base;
+
+      call.outputs[0] = written->pdata[i];
+      call.n_outputs = 1;
+      result = add_work_node (capture, stream, &call, error);
+    }
   return result;
 }
 

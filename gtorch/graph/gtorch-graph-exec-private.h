@@ -36,7 +36,7 @@ struct _GTorchGraphExec
   GPtrArray *needed;  /* of GTorchImpl, borrowed from nodes: what other captures compute for it */
   GTorchDevice *device;
   GPtrArray *nodes;
-  guint n_foreign;                                  /* nodes that only the device knows */
+  guint n_foreign;                                  /* nodes that cannot be launched once more */
   gboolean is_prepared, has_children, has_operands; /* has_operands: written and read are set */
   GTorchPool *scratch;                              /* additional memory of this graph, or NULL */
   GTorchNote *notes;                                /* notes of observers */

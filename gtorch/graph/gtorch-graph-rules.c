@@ -78,7 +78,7 @@ gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_
     return TRUE;
   found.names = g_string_new (NULL);
   result = exec->backend->audit (exec->native, exec->pool, is_kept, &kept, &found, error);
-  exec->n_foreign = found.n;
+  exec->n_foreign += found.n;
   if (result && found.is_lost && !is_relaxed)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,

@@ -12,37 +12,21 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "memory/gtorch-allocator-private.h"
-#include "base/gtorch-check-private.h"
-#include "device/gtorch-scratch-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-fork-private.h"
-
-struct _GTorchMemorySite
-{
-  gint ref_count;
-  const gchar *op; /* static; NULL outside operations */
-  GTorchSite site;
-};
-
-typedef struct
-{
-  GTorchMemoryAction action;
-  guint64 address, size, stream, pool_id;
-  gint64 time_us;
-  gsize available; /* free memory of the device, for OOM entries */
-  GTorchMemorySite *site;
-} Entry;
+#include "base/gtorch-place-private.h"
+#include "device/gtorch-scratch-private.h"
+#include "memory/gtorch-allocator-history-private.h"
 
 struct _GTorchHistory
 {
   GMutex lock;
   GTorchHistoryLevel level;
-  Entry *entries; /* ring buffer */
+  GTorchMemoryEntry *entries; /* ring buffer */
   gsize max, first, n;
 };
 
-gboolean gtorch_memory_wants_ops;
+guint gtorch_memory_wants_ops;
 __thread const gchar *gtorch_memory_site_op;
 
 GType
@@ -65,12 +49,14 @@ gtorch_history_level_get_type (void)
 /* --- allocation sites --- */
 
 GTorchMemorySite *
-gtorch_memory_site_new (void)
+gtorch_memory_site_new (gboolean with_place)
 {
+  g_autofree gchar *place = with_place ? gtorch_place_take () : NULL;
   GTorchMemorySite *self = g_new (GTorchMemorySite, 1);
 
   self->ref_count = 1;
   self->op = gtorch_memory_site_op;
+  self->place = place != NULL ? g_ref_string_new_intern (place) : NULL;
   gtorch_site_take (&self->site);
   return self;
 }
@@ -86,8 +72,11 @@ gtorch_memory_site_ref (GTorchMemorySite *self)
 void
 gtorch_memory_site_unref (GTorchMemorySite *self)
 {
-  if (self != NULL && g_atomic_int_dec_and_test (&self->ref_count))
-    g_free (self);
+  if (self == NULL || !g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  if (self->place != NULL)
+    g_ref_string_release ((char *) self->place);
+  g_free (self);
 }
 
 /* --- the ring buffer --- */
@@ -100,7 +89,7 @@ drop_first (GTorchHistory *self)
   self->n--;
 }
 
-static Entry
+static GTorchMemoryEntry
 entry_at (GTorchHistory *self, gsize i)
 {
   return self->entries[(self->first + i) % self->max];
@@ -120,7 +109,7 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
     {
       if (history->n == history->max)
         drop_first (history);
-      history->entries[(history->first + history->n++) % history->max] = (Entry){
+      history->entries[(history->first + history->n++) % history->max] = (GTorchMemoryEntry){
         .action = action,
         .address = address,
         .size = size,
@@ -143,12 +132,14 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
  *
  * Starts recording where memory is allocated, for [method@Allocator.snapshot].
  *
- * A record contains the name of the operation, if there is one, and a backtrace of C functions; functions
- * that their library does not export have no name. Earlier records are dropped. Recording adds some
- * microseconds to each allocation.
+ * A record contains the name of the operation, if there is one, the place in the program's language that
+ * [func@set_place_func] tells, which Python and JavaScript do, and a backtrace of C functions; functions that
+ * their library does not export have no name. Where memory is freed, only functions of C are recorded.
+ * Earlier records are dropped. Recording adds some microseconds to each allocation, in Python and JavaScript
+ * some tens of them.
  *
  * With any level but %GTORCH_HISTORY_NEVER, out-of-memory errors name the five allocation sites whose
- * tensors hold the most memory.
+ * tensors hold the most memory, and the first of them whose tensors alone would free enough.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, with %GTORCH_ERROR_INVALID
  *   if @level is not a member of the enumeration
@@ -160,7 +151,7 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
                                  GError **error)
 {
   GTorchHistory *history;
-  Entry *entries;
+  GTorchMemoryEntry *entries;
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
   if (self->list_blocks == NULL)
@@ -177,7 +168,8 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
                    GTORCH_HISTORY_ALL);
       return FALSE;
     }
-  entries = gtorch_scratch_new0 ((gint64) MIN (max_entries, G_MAXINT64), sizeof (Entry), error);
+  entries = gtorch_scratch_new0 ((gint64) MIN (max_entries, G_MAXINT64), sizeof (GTorchMemoryEntry),
+                                 error);
   if (entries == NULL)
     {
       g_prefix_error (error, "allocator: ");
@@ -203,21 +195,12 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
   g_atomic_pointer_set (&self->history, history);
   g_atomic_int_set (&self->history_level, level);
   if (level != GTORCH_HISTORY_NEVER)
-    __atomic_store_n (&gtorch_memory_wants_ops, TRUE, __ATOMIC_RELAXED);
+    __atomic_or_fetch (&gtorch_memory_wants_ops, GTORCH_WANTS_OPS_HISTORY, __ATOMIC_RELAXED);
   g_mutex_unlock (&self->config_lock);
   return TRUE;
 }
 
-/* --- the sites that hold the most memory --- */
-
-#define MAX_PLACES 5
-
-typedef struct
-{
-  GTorchMemorySite *site; /* owned reference */
-  guint64 n_bytes;
-  guint n;
-} Place;
+/* --- copies --- */
 
 static void
 block_info_clear (gpointer data)
@@ -226,100 +209,49 @@ block_info_clear (gpointer data)
 }
 
 static void
-place_free (gpointer data)
+entry_clear (gpointer data)
 {
-  gtorch_memory_site_unref (((Place *) data)->site);
-  g_free (data);
+  gtorch_memory_site_unref (((GTorchMemoryEntry *) data)->site);
 }
 
-static guint
-site_hash (gconstpointer key)
+GArray *
+gtorch_allocator_dup_blocks (GTorchAllocator *self)
 {
-  const GTorchMemorySite *self = key;
-  guint hash = g_direct_hash (self->op), i;
+  GArray *blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
 
-  for (i = 0; i < GTORCH_SITE_FRAMES && self->site.frames[i] != NULL; i++)
-    hash = hash * 31 + g_direct_hash (self->site.frames[i]);
-  return hash;
-}
-
-static gboolean
-site_equal (gconstpointer a, gconstpointer b)
-{
-  const GTorchMemorySite *x = a, *y = b;
-  guint i;
-
-  if (x->op != y->op)
-    return FALSE;
-  for (i = 0; i < GTORCH_SITE_FRAMES; i++)
-    {
-      if (x->site.frames[i] != y->site.frames[i])
-        return FALSE;
-      if (x->site.frames[i] == NULL)
-        break;
-    }
-  return TRUE;
-}
-
-static gint
-by_size (gconstpointer a, gconstpointer b)
-{
-  const Place *x = *(Place *const *) a, *y = *(Place *const *) b;
-
-  return x->n_bytes > y->n_bytes ? -1 : x->n_bytes < y->n_bytes;
-}
-
-gchar *
-gtorch_allocator_describe_places (GTorchAllocator *self)
-{
-  g_autoptr (GArray) blocks = NULL;
-  g_autoptr (GHashTable) table = NULL;
-  g_autoptr (GPtrArray) places = NULL;
-  GString *text;
-  guint i;
-
-  if (self->list_blocks == NULL)
-    return NULL;
-  if (!gtorch_allocator_has_history (self, GTORCH_HISTORY_STATE))
-    return g_strdup (_ ("; if record_history of the allocator was called, this also says where "
-                        "the largest tensors were made"));
-  blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
   g_array_set_clear_func (blocks, block_info_clear);
   self->list_blocks (self->device, blocks);
-  table = g_hash_table_new (site_hash, site_equal);
-  places = g_ptr_array_new_with_free_func (place_free);
-  for (i = 0; i < blocks->len; i++)
-    {
-      const GTorchBlockInfo *info = &g_array_index (blocks, GTorchBlockInfo, i);
-      Place *place;
+  return blocks;
+}
 
-      if (info->state == GTORCH_BLOCK_INACTIVE || info->site == NULL)
+GArray *
+gtorch_allocator_dup_entries (GTorchAllocator *self, guint64 pool_id)
+{
+  GArray *entries = g_array_new (FALSE, FALSE, sizeof (GTorchMemoryEntry));
+  GTorchHistory *history = g_atomic_pointer_get (&self->history);
+  gsize i;
+
+  g_array_set_clear_func (entries, entry_clear);
+  if (history == NULL)
+    return entries;
+  g_mutex_lock (&history->lock);
+  for (i = 0; i < history->n; i++)
+    {
+      GTorchMemoryEntry entry = entry_at (history, i);
+
+      if (pool_id != 0 && entry.pool_id != pool_id)
         continue;
-      place = g_hash_table_lookup (table, info->site);
-      if (place == NULL)
-        {
-          place = g_new0 (Place, 1);
-          place->site = gtorch_memory_site_ref (info->site);
-          g_hash_table_insert (table, place->site, place);
-          g_ptr_array_add (places, place);
-        }
-      place->n_bytes += info->size;
-      place->n++;
+      gtorch_memory_site_ref (entry.site);
+      g_array_append_val (entries, entry);
     }
-  g_ptr_array_sort (places, by_size);
-  text = g_string_new (NULL);
-  for (i = 0; i < MIN (places->len, MAX_PLACES); i++)
-    {
-      const Place *place = places->pdata[i];
-      g_autofree gchar *size = g_format_size_full (place->n_bytes, G_FORMAT_SIZE_IEC_UNITS);
-      g_autofree gchar *where = gtorch_site_to_string (&place->site->site);
+  g_mutex_unlock (&history->lock);
+  return entries;
+}
 
-      /* Example: 3 × randn, together 96 MiB, in train (program+0x1234) */
-      g_string_append_printf (text, _ ("; %u × %s, together %s, in %s"), place->n,
-                              place->site->op != NULL ? place->site->op : _ ("memory"), size,
-                              where);
-    }
-  return g_string_free (text, FALSE);
+GTorchHistoryLevel
+gtorch_allocator_get_history_level (GTorchAllocator *self)
+{
+  return g_atomic_int_get (&self->history_level);
 }
 
 /* --- pickling --- */
@@ -409,6 +341,40 @@ put_frame (Pickle *pickle, const gchar *file, gint64 line, const gchar *name)
   end (pickle, '{');
 }
 
+/* A line of a place: “file:12, in name”, perhaps followed by “: source”. */
+static void
+put_place (Pickle *pickle, const gchar *line)
+{
+  const gchar *comma = strstr (line, ", in "), *colon;
+  g_autofree gchar *file = NULL;
+  g_autofree gchar *name = NULL;
+  gint64 number = 0;
+
+  if (comma == NULL)
+    {
+      put_frame (pickle, "?", 0, line);
+      return;
+    }
+  for (colon = comma; colon > line && *colon != ':'; colon--)
+    ;
+  if (*colon == ':')
+    number = g_ascii_strtoll (colon + 1, NULL, 10);
+  file = g_strndup (line, *colon == ':' ? colon - line : comma - line);
+  comma += strlen (", in ");
+  name = g_strndup (comma, strcspn (comma, ":"));
+  put_frame (pickle, file, number, name);
+}
+
+static void
+put_places (Pickle *pickle, const gchar *place)
+{
+  g_auto (GStrv) lines = g_strsplit (place, "\n", -1);
+  guint i;
+
+  for (i = 0; lines[i] != NULL; i++)
+    put_place (pickle, lines[i]);
+}
+
 static void
 put_frames (Pickle *pickle, const GTorchMemorySite *site)
 {
@@ -418,6 +384,8 @@ put_frames (Pickle *pickle, const GTorchMemorySite *site)
   begin (pickle, '[');
   if (site != NULL && site->op != NULL)
     put_frame (pickle, "GTorch", 0, site->op);
+  if (site != NULL && site->place != NULL)
+    put_places (pickle, site->place);
   for (i = 0; site != NULL && i < GTORCH_SITE_FRAMES && site->site.frames[i] != NULL; i++)
     {
       g_autofree gchar *name = NULL;
@@ -496,7 +464,7 @@ put_segment (Pickle *pickle, GTorchAllocator *self, const GTorchBlockInfo *block
 }
 
 static void
-put_entry (Pickle *pickle, const Entry *entry)
+put_entry (Pickle *pickle, const GTorchMemoryEntry *entry)
 {
   static const gchar *const actions[] = { "alloc",          "free_requested",
                                           "free_completed", "segment_alloc",
@@ -535,9 +503,8 @@ put_settings (Pickle *pickle, GTorchAllocator *self)
 GBytes *
 gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **error)
 {
-  g_autoptr (GArray) blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
-  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (Entry));
-  GTorchHistory *history;
+  g_autoptr (GArray) blocks = NULL;
+  g_autoptr (GArray) entries = NULL;
   Pickle *pickle;
   gint device;
   gsize i;
@@ -549,24 +516,9 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
                    gtorch_device_name (self->device));
       return NULL;
     }
-  g_array_set_clear_func (blocks, block_info_clear);
-  self->list_blocks (self->device, blocks);
+  blocks = gtorch_allocator_dup_blocks (self);
   gtorch_allocator_note (self, GTORCH_MEMORY_SNAPSHOT, 0, 0, 0, pool_id, NULL, 0);
-  history = g_atomic_pointer_get (&self->history);
-  if (history != NULL)
-    {
-      g_mutex_lock (&history->lock);
-      for (i = 0; i < history->n; i++)
-        {
-          Entry entry = entry_at (history, i);
-
-          if (pool_id != 0 && entry.pool_id != pool_id)
-            continue;
-          gtorch_memory_site_ref (entry.site);
-          g_array_append_val (entries, entry);
-        }
-      g_mutex_unlock (&history->lock);
-    }
+  entries = gtorch_allocator_dup_entries (self, pool_id);
 
   pickle = g_byte_array_new ();
   put_byte (pickle, 0x80);
@@ -589,7 +541,7 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
     {
       begin (pickle, '[');
       for (i = 0; i < entries->len && device == self->device->index; i++)
-        put_entry (pickle, &g_array_index (entries, Entry, i));
+        put_entry (pickle, &g_array_index (entries, GTorchMemoryEntry, i));
       end (pickle, '[');
     }
   end (pickle, '[');
@@ -599,8 +551,6 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
   end (pickle, '[');
   end (pickle, '{');
   put_byte (pickle, '.');
-  for (i = 0; i < entries->len; i++)
-    gtorch_memory_site_unref (g_array_index (entries, Entry, i).site);
   return g_byte_array_free_to_bytes (pickle);
 }
 

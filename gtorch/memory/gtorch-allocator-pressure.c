@@ -204,7 +204,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *left = g_format_size_full (available, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *best = g_format_size_full (largest, G_FORMAT_SIZE_IEC_UNITS);
   g_autofree gchar *allocated = NULL, *kept = NULL;
-  g_autofree gchar *places = gtorch_allocator_describe_places (self);
+  g_autofree gchar *places = gtorch_allocator_describe_places (self, n_bytes, available);
   g_autoptr (GString) hints = g_string_new (NULL);
   const gboolean is_cpu = gtorch_device_is_host (self->device);
   guint64 held, unused, others, private;

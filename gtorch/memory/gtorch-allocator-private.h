@@ -202,23 +202,38 @@ enum
   GTORCH_BLOCK_ALLOCATED,
 };
 
+/* Addresses from start up to end. */
+typedef struct
+{
+  guint64 start, end;
+} GTorchAddresses;
+
 /* A block in a snapshot. */
 typedef struct
 {
   guint64 address, size, requested, stream, pool_id;
   guint8 state, pool;
   gboolean begins_segment, is_expandable;
+  GTorchAddresses head, tail; /* the pages in which it begins and ends, if is_expandable */
   GTorchMemorySite *site; /* owned reference or NULL */
 } GTorchBlockInfo;
 
 /* The name of the operation that is allocating in this thread, or NULL. */
 extern __thread const gchar *gtorch_memory_site_op GTORCH_INTERNAL;
 
-/* TRUE once a history has been recorded: from then on gtorch_launch_new_output() creates outputs. */
-extern gboolean gtorch_memory_wants_ops;
+/* Who wants gtorch_launch_new_output () to create outputs: a set of flags, accessed atomically. A history
+ * does from the time on when the first one is recorded. */
+enum
+{
+  GTORCH_WANTS_OPS_HISTORY = 1 << 0,
+  GTORCH_WANTS_OPS_PROFILE = 1 << 1,
+};
 
-/* Returns a record of where this thread is: operation and backtrace. */
-GTorchMemorySite *gtorch_memory_site_new (void);
+extern guint gtorch_memory_wants_ops;
+
+/* Returns a record of where this thread is: operation, backtrace and, with_place, the place in the program's
+ * language, which must not be asked for with a lock or while memory is freed. */
+GTorchMemorySite *gtorch_memory_site_new (gboolean with_place);
 GTorchMemorySite *gtorch_memory_site_ref (GTorchMemorySite *self);
 void gtorch_memory_site_unref (GTorchMemorySite *self);
 
@@ -238,8 +253,12 @@ GBytes *gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id,
                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Returns the text for an OOM message about the sites whose tensors hold the most memory, or about how to
- * find them; may return NULL. */
-gchar *gtorch_allocator_describe_places (GTorchAllocator *self);
+ * find them; may return NULL. n_bytes: what is missing, available: what the device has. */
+gchar *gtorch_allocator_describe_places (GTorchAllocator *self, gsize n_bytes, gsize available);
+
+/* Lets history and snapshots be supported; a history begins if the environment asks for it. */
+void gtorch_allocator_set_list_blocks (GTorchAllocator *self,
+                                       void (*list_blocks) (GTorchDevice *device, GArray *blocks));
 
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);

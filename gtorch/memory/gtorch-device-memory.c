@@ -5,14 +5,17 @@
 
 #include "config.h"
 
+#include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "memory/gtorch-memory-pool-private.h"
+#include "memory/gtorch-memory-report-private.h"
 
 static void
 add_allocator (GTorchDevice *device)
 {
   device->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", device, NULL);
+  gtorch_memory_report_add (device->allocator);
 }
 
 /* Earlier than constructors of programs that link the library statically, which may use it. */
@@ -21,11 +24,27 @@ static void __attribute__ ((constructor (200))) set_add_allocator (void)
   gtorch_device_set_add_allocator (add_allocator);
 }
 
+/* Kept out of line, so that nothing is left to do after the call of the backend. */
+static G_GNUC_NO_INLINE GTorchStorage *
+alloc_observed (GTorchDevice *device, gsize n_bytes, GError **error)
+{
+  GTorchPool *pool = gtorch_thread.pools[device->slot];
+  GTorchStorage *storage =
+      pool != NULL ? gtorch_pool_alloc (pool, n_bytes, 0, error)
+                   : GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
+
+  if (storage != NULL)
+    gtorch_observe_storage_new (storage);
+  return storage;
+}
+
 GTorchStorage *
 gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 {
   GTorchPool *pool = gtorch_thread.pools[device->slot];
 
+  if (gtorch_is_observed ())
+    return alloc_observed (device, n_bytes, error);
   if (G_UNLIKELY (pool != NULL))
     return gtorch_pool_alloc (pool, n_bytes, 0, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);

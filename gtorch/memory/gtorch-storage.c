@@ -104,6 +104,7 @@ gtorch_storage_wait_for (GTorchStorage *storage, GTorchTimeline *writer, guint64
                          GError **error)
 {
   const gboolean is_of_copies = gtorch_timeline_is_of_copies (writer);
+  g_auto (GTorchHostBlock) block = gtorch_observe_host_block (storage->device);
 
   if (is_of_copies ? !writer->wait (writer, seq, NULL, error)
                    : !gtorch_timeline_wait (writer, seq, NULL, error))

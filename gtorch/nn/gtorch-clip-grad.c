@@ -18,8 +18,11 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "gtorch-ops-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "tensor/gtorch-impl-overlap-private.h"
 #include "tensor/gtorch-tensor-private.h"
+
+const GTorchSpread *gtorch_spread;
 
 static gboolean
 are_tensors (const gchar *who, GTorchTensor **tensors, gsize n, GError **error)
@@ -42,9 +45,10 @@ check_limit (const gchar *who, const gchar *name, gdouble value, GError **error)
   return gtorch_check_range (who, name, value, 0, (gdouble) INFINITY, FALSE, error);
 }
 
-/* Returns the gradients of those parameters that have one; new references. */
+/* Returns the gradients of those parameters that have one; new references. As many `processes`, unless that
+ * is NULL, say which other processes have parts of them. */
 static GPtrArray *
-find_grads (GTorchTensor **parameters, gsize n)
+find_grads (GTorchTensor **parameters, gsize n, GPtrArray *processes)
 {
   GPtrArray *grads = g_ptr_array_new_with_free_func (g_object_unref);
   gsize i;
@@ -53,8 +57,11 @@ find_grads (GTorchTensor **parameters, gsize n)
     {
       GTorchTensor *grad = gtorch_tensor_get_grad (parameters[i]);
 
-      if (grad != NULL)
-        g_ptr_array_add (grads, grad);
+      if (grad == NULL)
+        continue;
+      g_ptr_array_add (grads, grad);
+      if (processes != NULL)
+        g_ptr_array_add (processes, gtorch_spread_find (parameters[i]));
     }
   return grads;
 }
@@ -192,6 +199,87 @@ measure (GTorchTensor **tensors, gsize n, gdouble norm_type, GError **error)
                         : gtorch_op_cat ((GTorchImpl **) norms->pdata, norms->len, 0, error);
   if (all != NULL)
     norm = gtorch_op_linalg_vector_norm (all, norm_type, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
+  return norm != NULL ? gtorch_op_to_dtype (norm, dtype, error) : NULL;
+}
+
+/* --- over several processes --- */
+
+/* The norm of tensors of which these processes have other parts, in float64. */
+static GTorchImpl *
+measure_spread (GPtrArray *tensors, gpointer processes, gdouble norm_type, GError **error)
+{
+  const gboolean adds = norm_type != 0 && isfinite (norm_type);
+  const GTorchSpreadOp op = isfinite (norm_type) ? GTORCH_SPREAD_SUM
+                            : norm_type > 0      ? GTORCH_SPREAD_MAX
+                                                 : GTORCH_SPREAD_MIN;
+  g_autoptr (GPtrArray) filled = g_ptr_array_new ();
+  g_autoptr (GTorchImpl) own = NULL, wide = NULL, term = NULL, all = NULL;
+
+  for (guint i = 0; i < tensors->len; i++)
+    if (gtorch_tensor_get_numel (tensors->pdata[i]) > 0)
+      g_ptr_array_add (filled, tensors->pdata[i]);
+  own = filled->len > 0
+            ? measure ((GTorchTensor **) filled->pdata, filled->len, norm_type, error)
+            : gtorch_op_full (NULL, 0, op == GTORCH_SPREAD_MIN ? INFINITY : 0, GTORCH_DTYPE_FLOAT64,
+                              gtorch_tensor_get_device (tensors->pdata[0]), error);
+  wide = own == NULL ? NULL : gtorch_op_to_dtype (own, GTORCH_DTYPE_FLOAT64, error);
+  if (wide == NULL)
+    return NULL;
+  /* none of this rank is 0, whatever the degree */
+  term =
+      !adds || filled->len == 0 ? gtorch_impl_ref (wide) : gtorch_op_power (wide, norm_type, error);
+  all = term == NULL ? NULL : gtorch_spread->reduce (processes, term, op, error);
+  return all == NULL || !adds ? g_steal_pointer (&all)
+                              : gtorch_op_power (all, 1 / norm_type, error);
+}
+
+/* The norm of all gradients, of which other processes may have parts. */
+static GTorchImpl *
+measure_all (GPtrArray *grads, GPtrArray *processes, gdouble norm_type, GError **error)
+{
+  GTorchTensor **tensors = (GTorchTensor **) grads->pdata;
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  g_autoptr (GPtrArray) norms = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GTorchImpl) line = NULL, norm = NULL;
+  guint dtype;
+
+  if (grads->len == 0)
+    return measure (NULL, 0, norm_type, error);
+  dtype = gtorch_dtype_infos[gtorch_tensor_unwrap (tensors[0])->dtype].real;
+  for (guint i = 0; i < grads->len; i++)
+    {
+      g_autoptr (GPtrArray) part = g_ptr_array_new ();
+      g_autoptr (GTorchImpl) own = NULL;
+      const gint64 one = 1;
+      GTorchImpl *near = NULL;
+
+      dtype =
+          gtorch_dtype_promote (dtype,
+                                gtorch_dtype_infos[gtorch_tensor_unwrap (tensors[i])->dtype].real);
+      if (!g_hash_table_add (seen, processes->pdata[i]))
+        continue;
+      for (guint k = i; k < grads->len; k++)
+        if (processes->pdata[k] == processes->pdata[i])
+          g_ptr_array_add (part, tensors[k]);
+      own = processes->pdata[i] == NULL
+                ? measure ((GTorchTensor **) part->pdata, part->len, norm_type, error)
+                : measure_spread (part, processes->pdata[i], norm_type, error);
+      if (own != NULL && part->len == grads->len)
+        return gtorch_op_to_dtype (own, dtype, error);
+      if (own != NULL)
+        near = gtorch_op_to (own, GTORCH_DTYPE_FLOAT64, gtorch_tensor_get_device (tensors[0]),
+                             FALSE, FALSE, error);
+      if (near == NULL)
+        return NULL;
+      own = g_steal_pointer (&near);
+      near = gtorch_op_reshape (own, &one, 1, error);
+      if (near == NULL)
+        return NULL;
+      g_ptr_array_add (norms, near);
+    }
+  line = gtorch_op_cat ((GTorchImpl **) norms->pdata, norms->len, 0, error);
+  if (line != NULL)
+    norm = gtorch_op_linalg_vector_norm (line, norm_type, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
   return norm != NULL ? gtorch_op_to_dtype (norm, dtype, error) : NULL;
 }
 
@@ -352,7 +440,7 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
       return FALSE;
     }
   guard = gtorch_no_grad ();
-  grads = find_grads (parameters, n_parameters);
+  grads = find_grads (parameters, n_parameters, NULL);
   if (scale (grads, max_norm, norm, error))
     return TRUE;
   gtorch_error_set_op (error, "clip_grads_with_norm");
@@ -369,7 +457,9 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
  * @error: return location for an error
  *
  * Scales the gradients of @parameters so that the norm of all of them together is at most @max_norm. The
- * host does not wait for the norm.
+ * host does not wait for the norm. Where processes have parts of the parameters, as with
+ * [class@ModuleShards] or [func@parallelize_columns], it is the norm of the whole gradients, and all ranks
+ * call this.
  *
  * ```c
  * norm = gtorch_clip_grad_norm (parameters, n_parameters, 1.0, 2.0, FALSE, &error);
@@ -386,7 +476,7 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
                        gdouble norm_type, gboolean error_if_nonfinite, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
-  g_autoptr (GPtrArray) grads = NULL;
+  g_autoptr (GPtrArray) grads = NULL, processes = NULL;
   g_autoptr (GTorchImpl) norm = NULL;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
@@ -394,10 +484,17 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
       || !check_limit ("clip_grad_norm", "max_norm", max_norm, error))
     return NULL;
   guard = gtorch_no_grad ();
-  grads = find_grads (parameters, n_parameters);
-  norm = total_norm ("clip_grad_norm", (GTorchTensor **) grads->pdata, grads->len, norm_type,
-                     error_if_nonfinite, error);
+  processes = g_ptr_array_new ();
+  grads = find_grads (parameters, n_parameters, processes);
+  if (!check_degree ("clip_grad_norm", norm_type, error))
+    return NULL;
+  norm = measure_all (grads, processes, norm_type, error);
   if (norm == NULL)
+    {
+      gtorch_error_set_op (error, "clip_grad_norm");
+      return NULL;
+    }
+  if (error_if_nonfinite && !check_finite ("clip_grad_norm", norm, norm_type, error))
     return NULL;
   if (scale (grads, max_norm, norm, error))
     return gtorch_tensor_wrap (g_steal_pointer (&norm));
@@ -430,7 +527,7 @@ gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble c
       || !check_limit ("clip_grad_value", "clip_value", clip_value, error))
     return FALSE;
   guard = gtorch_no_grad ();
-  grads = find_grads (parameters, n_parameters);
+  grads = find_grads (parameters, n_parameters, NULL);
   for (guint i = 0; i < grads->len; i++)
     {
       const GTorchImpl *grad = gtorch_tensor_unwrap (grads->pdata[i]);

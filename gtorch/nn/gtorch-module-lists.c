@@ -18,6 +18,21 @@ typedef struct
   GPtrArray *names;
 } Collection;
 
+GQuark
+gtorch_module_stands_for_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-stands-for");
+}
+
+/* What lists have of a member: the parameter for which a computed tensor stands in its place. */
+static GTorchTensor *
+listed (const GTorchMember *member, gboolean buffers)
+{
+  if (buffers || member->tensor == NULL || GTORCH_IS_PARAMETER (member->tensor))
+    return member->tensor;
+  return g_object_get_qdata (G_OBJECT (member->tensor), gtorch_module_stands_for_quark ());
+}
+
 static void
 collect (GTorchModule *module, const gchar *path, gpointer user_data)
 {
@@ -28,12 +43,13 @@ collect (GTorchModule *module, const gchar *path, gpointer user_data)
   for (i = 0; i < members->len; i++)
     {
       GTorchMember *member = &g_array_index (members, GTorchMember, i);
+      GTorchTensor *tensor = listed (member, collection->buffers);
 
-      if (member->tensor == NULL || g_hash_table_contains (collection->seen, member->tensor))
+      if (tensor == NULL || g_hash_table_contains (collection->seen, tensor))
         continue;
-      g_hash_table_add (collection->seen, g_object_ref (member->tensor));
+      g_hash_table_add (collection->seen, g_object_ref (tensor));
       if (collection->tensors != NULL)
-        g_list_store_append (collection->tensors, member->tensor);
+        g_list_store_append (collection->tensors, tensor);
       if (collection->names != NULL)
         g_ptr_array_add (collection->names,
                          g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL));

@@ -205,4 +205,7 @@ GHashTable *gtorch_state_from_lists (const gchar *const *names, GTorchTensor **t
 /* Returns the tensors of a table; `names` may be NULL. */
 GPtrArray *gtorch_state_to_lists (GHashTable *state, gchar ***names);
 
+/* Of the data of a tensor that is in the place of a parameter for a time: that parameter, which lists have. */
+GQuark gtorch_module_stands_for_quark (void);
+
 G_END_DECLS

@@ -98,14 +98,16 @@ finish (GTorchFormula *f, GTorchImpl *image)
 
 /* --- size --- */
 
-/* Images are put into one batch, and computed in float32 if they are of integers. */
+/* Images are put into one batch. Those of integers are computed in float32, but for bytes on the CPU. */
 static GTorchImpl *
 resize (GTorchFormula *f, GTorchImpl *image, gint64 height, gint64 width, gint mode,
         gboolean antialias)
 {
   gboolean is_nearest =
       mode == GTORCH_RESAMPLING_NEAREST || mode == GTORCH_RESAMPLING_NEAREST_EXACT;
-  gboolean casts = !is_nearest && !gtorch_dtype_is_floating_point (image->dtype);
+  gboolean is_native =
+      image->dtype == GTORCH_DTYPE_UINT8 && gtorch_device_is_host (gtorch_impl_device (image));
+  gboolean casts = !is_nearest && !is_native && !gtorch_dtype_is_floating_point (image->dtype);
   gint64 size[] = { height, width };
   guint n = image->n_dims;
   gint64 batch[4] = { 1, n > 2 ? image->shape[n - 3] : 1, image->shape[n - 2],

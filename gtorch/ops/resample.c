@@ -77,10 +77,13 @@ gtorch_shape_resample (GTorchOpCall *call, GError **error)
       || !gtorch_resample_init (&geometry, call, error))
     return FALSE;
   if (geometry.method > GTORCH_RESAMPLER_NEAREST_EXACT
-      && gtorch_dtype_kind (call->compute) != GTORCH_KIND_FLOAT)
+      && gtorch_dtype_kind (call->compute) != GTORCH_KIND_FLOAT
+      && (call->compute != GTORCH_DTYPE_UINT8 || geometry.n != 2
+          || !gtorch_device_is_host (gtorch_impl_device (call->inputs[0]))))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
-                         _ ("dtype %s: only modes that take the nearest element are for integers"),
+                         _ ("dtype %s: only modes that take the nearest element are for integers, "
+                            "and on the CPU bilinear and bicubic for uint8"),
                          gtorch_dtype_get_name (call->compute));
       return FALSE;
     }

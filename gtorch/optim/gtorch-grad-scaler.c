@@ -16,6 +16,7 @@
 #include "optim/gtorch-grad-scaler-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "elements/gtorch-tensor-async.h"
@@ -424,6 +425,53 @@ dup_grads (GTorchOptimizer *optimizer)
   return devices;
 }
 
+/* Combines all overflow flags of the optimizer into one number on one device. */
+static GTorchImpl *
+combine (GPtrArray *founds, GError **error)
+{
+  g_autoptr (GTorchImpl) sum = gtorch_impl_ref (founds->pdata[0]);
+  guint i;
+
+  for (i = 1; i < founds->len; i++)
+    {
+      g_autoptr (GTorchImpl) near =
+          gtorch_op_to_device (founds->pdata[i], sum->storage->device, FALSE, error);
+      GTorchImpl *next = near != NULL ? gtorch_op_add (sum, near, 1, error) : NULL;
+
+      if (next == NULL)
+        return NULL;
+      gtorch_impl_unref (sum);
+      sum = next;
+    }
+  return g_steal_pointer (&sum);
+}
+
+/* Where other processes have parts of the parameters, an overflow of one is one of all. */
+static gboolean
+agree (GTorchOptimizer *optimizer, GPtrArray *founds, GError **error)
+{
+  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (optimizer);
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  guint i;
+
+  for (i = 0; founds->len > 0 && i < params->len; i++)
+    {
+      gpointer processes = gtorch_spread_find (params->pdata[i]);
+      g_autoptr (GTorchImpl) own = NULL;
+      GTorchImpl *all;
+
+      if (processes == NULL || !g_hash_table_add (seen, processes))
+        continue;
+      own = combine (founds, error);
+      all = own == NULL ? NULL : gtorch_spread->reduce (processes, own, GTORCH_SPREAD_MAX, error);
+      if (all == NULL)
+        return FALSE;
+      g_ptr_array_set_size (founds, 0);
+      g_ptr_array_add (founds, all);
+    }
+  return TRUE;
+}
+
 static gboolean
 unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress, GError **error)
 {
@@ -447,6 +495,11 @@ unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress,
           return FALSE;
         }
       g_ptr_array_add (progress->founds, found);
+    }
+  if (!agree (optimizer, progress->founds, error))
+    {
+      g_ptr_array_set_size (progress->founds, 0);
+      return FALSE;
     }
   progress->stage = STAGE_UNSCALED;
   return TRUE;
@@ -532,27 +585,6 @@ call_owner (GTorchGradScaler *self, GTorchOptimizer *optimizer, GSourceFunc func
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, func, overflow, overflow_free);
   g_source_attach (source, self->context);
-}
-
-/* Combines all overflow flags of the optimizer into one number on one device. */
-static GTorchImpl *
-combine (GPtrArray *founds, GError **error)
-{
-  g_autoptr (GTorchImpl) sum = gtorch_impl_ref (founds->pdata[0]);
-  guint i;
-
-  for (i = 1; i < founds->len; i++)
-    {
-      g_autoptr (GTorchImpl) near =
-          gtorch_op_to_device (founds->pdata[i], sum->storage->device, FALSE, error);
-      GTorchImpl *next = near != NULL ? gtorch_op_add (sum, near, 1, error) : NULL;
-
-      if (next == NULL)
-        return NULL;
-      gtorch_impl_unref (sum);
-      sum = next;
-    }
-  return g_steal_pointer (&sum);
 }
 
 /* Does the part of a step before the overflow flag must be known. */

@@ -25,6 +25,7 @@
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
+#include "profiler/gtorch-profiler-private.h"
 
 /**
  * GTorchOptimizer:
@@ -392,6 +393,7 @@ has_params (GListModel *groups)
 static gboolean
 step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("Optimizer.step#%s.step", self);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
   guint i, n = g_list_model_get_n_items (groups);
@@ -627,8 +629,10 @@ gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError 
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) params = NULL;
+  g_auto (GTorchProfileScope) scope = { 0, NULL };
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  scope = gtorch_profile_scope_begin ("Optimizer.zero_grad#%s.zero_grad", self);
   guard = gtorch_no_grad ();
   params = gtorch_optimizer_dup_params (self);
   return gtorch_zero_grads (params, set_to_none, error);

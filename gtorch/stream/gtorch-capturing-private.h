@@ -19,6 +19,14 @@ typedef struct
   /* Makes the stream wait for the fence, and take part in the capture if it does not yet. */
   gboolean (*join) (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                     GError **error);
+  /* Work that is no operation of the library, such as a collective, is launched on the stream between begin
+   * and end, which a FALSE of begin must not be followed by. */
+  gboolean (*begin_work) (GTorchCapture *capture, GTorchStream *stream, GError **error);
+  void (*end_work) (GTorchCapture *capture, GTorchStream *stream);
+  /* Called between them: adds what was launched to the graph, which keeps the memory that it reads and
+   * writes. The name is a static string. */
+  gboolean (*add_work) (GTorchCapture *capture, GTorchStream *stream, const gchar *name,
+                        GPtrArray *read, GPtrArray *written, GError **error);
   void (*free) (GTorchCapture *capture);
 } GTorchCaptureClass;
 

@@ -152,6 +152,8 @@ synchronize (GTorchDevice *self, GCancellable *cancellable, GError **error)
 gboolean
 gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError **error)
 {
+  /* Its end lets this function stay on the stack, by whose name the wait is reported. */
+  g_auto (GTorchHostBlock) block = { NULL };
   GTorchStream *stream;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), FALSE);
@@ -159,6 +161,7 @@ gtorch_device_synchronize (GTorchDevice *self, GCancellable *cancellable, GError
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
   self = gtorch_device_resolved (self);
+  block = gtorch_observe_host_block (self);
   stream = gtorch_current_stream (self);
   if (stream != NULL && gtorch_stream_is_capturing (stream))
     {

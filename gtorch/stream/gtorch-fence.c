@@ -161,10 +161,13 @@ arm (GTorchFence *fence)
     fence->backend->arm (fence);
 }
 
-gboolean
-gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error)
+static void
+sleep_until_done (GTorchFence *fence, GCancellable *cancellable)
 {
-  if (!gtorch_fence_is_done (fence) && fence->backend != NULL && cancellable == NULL)
+  g_auto (GTorchHostBlock) block =
+      gtorch_observe_host_block (fence->device != NULL ? fence->device : fence->timeline->device);
+
+  if (fence->backend != NULL && cancellable == NULL)
     fence->backend->wait (fence);
   if (!gtorch_fence_is_done (fence))
     {
@@ -178,6 +181,13 @@ gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error
       g_mutex_unlock (&fence->lock);
       gtorch_wake_end (&wake);
     }
+}
+
+gboolean
+gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error)
+{
+  if (!gtorch_fence_is_done (fence))
+    sleep_until_done (fence, cancellable);
   if (!gtorch_fence_is_done (fence))
     return !g_cancellable_set_error_if_cancelled (cancellable, error);
   if (fence->error != NULL)

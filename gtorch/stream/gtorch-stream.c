@@ -807,10 +807,14 @@ wait_for_queue (gpointer self, GCancellable *cancellable, gboolean *is_over, GEr
 gboolean
 gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError **error)
 {
+  /* Its end lets this function stay on the stack, by whose name the wait is reported. */
+  g_auto (GTorchHostBlock) block = { NULL };
+
   g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || refuse_in_capture (self, error))
     return FALSE;
+  block = gtorch_observe_host_block (self->device);
   if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
     return gtorch_host_wait (self->device, gtorch_stream_get_queue (self), wait_for_queue, self,
                              cancellable, error);

@@ -141,25 +141,18 @@ gboolean
 gtorch_host_wait (GTorchDevice *device, gpointer queue, GTorchWaitFunc func, gpointer data,
                   GCancellable *cancellable, GError **error)
 {
+  g_auto (GTorchHostBlock) block = gtorch_observe_host_block (device);
   g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (device, queue);
 
   return func (data, cancellable, &wait.is_over, error);
 }
 
 static gboolean
-wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
+sleep_until (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
-  gboolean (*wait) (GTorchTimeline *, guint64, GCancellable *, GError **);
+  g_auto (GTorchHostBlock) block = gtorch_observe_host_block (timeline->device);
   GTorchWake wake;
 
-  seq = MIN (seq, gtorch_timeline_submitted (timeline));
-  if (gtorch_timeline_completed (timeline) >= seq)
-    return TRUE;
-  if (G_UNLIKELY (timeline->is_orphan))
-    return gtorch_fork_refuse_stream (error);
-  wait = __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED);
-  if (wait != NULL)
-    return wait (timeline, seq, cancellable, error);
   gtorch_wake_begin (&wake, cancellable, &timeline->lock, &timeline->progress);
   g_mutex_lock (&timeline->lock);
   while (timeline->completed < seq && !g_cancellable_is_cancelled (cancellable))
@@ -168,6 +161,21 @@ wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, 
   gtorch_wake_end (&wake);
   return gtorch_timeline_completed (timeline) >= seq
          || !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
+static gboolean
+wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
+{
+  gboolean (*wait) (GTorchTimeline *, guint64, GCancellable *, GError **);
+
+  seq = MIN (seq, gtorch_timeline_submitted (timeline));
+  if (gtorch_timeline_completed (timeline) >= seq)
+    return TRUE;
+  if (G_UNLIKELY (timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
+  wait = __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED);
+  return wait != NULL ? wait (timeline, seq, cancellable, error)
+                      : sleep_until (timeline, seq, cancellable, error);
 }
 
 typedef struct

@@ -32,7 +32,7 @@ GTorchImpl *gtorch_image_turn (GTorchImpl *image, guint orientation, GError **er
 /* What EXIF says, or 1. */
 guint gtorch_exif_orientation (const guint8 *jpeg, gsize n_bytes);
 
-/* NULL without an error: the library is missing, or leaves the file to GdkPixbuf. The result is
+/* NULL without an error: the library is missing, or leaves the file to GdkPixbuf, also below. The result is
  * [height, width, channels]. */
 GTorchImpl *gtorch_turbojpeg_decode (const GTorchImageRequest *request, GError **error);
 GTorchImpl *gtorch_pixbuf_decode (const GTorchImageRequest *request, GError **error);
@@ -40,6 +40,8 @@ GTorchImpl *gtorch_pixbuf_decode (const GTorchImageRequest *request, GError **er
 GBytes *gtorch_pixbuf_encode (GBytes *pixels, gint64 width, gint64 height, gboolean has_alpha,
                               const gchar *format, gint quality, GError **error);
 /* pixels: rows of one byte for each pixel, without gaps. */
+GBytes *gtorch_turbojpeg_encode_gray (const guint8 *pixels, gint64 width, gint64 height,
+                                      gint quality, GError **error);
 GBytes *gtorch_png_encode_gray (const guint8 *pixels, gint64 width, gint64 height, GError **error);
 
 G_END_DECLS

@@ -378,8 +378,8 @@ check_image (GTorchImpl *image, const gchar *format, gint quality, GError **erro
  * @quality: the quality of JPEG, 1 to 100
  * @error: return location for an error
  *
- * Encodes an image by the system's GdkPixbuf. One channel becomes a gray PNG file, without GdkPixbuf, or
- * three equal channels of JPEG.
+ * Encodes an image by the system's GdkPixbuf. One channel becomes a gray file without it: PNG by this
+ * library, JPEG by TurboJPEG; where that is not installed, JPEG gets three equal channels.
  *
  * Fails with %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_INVALID for the quality, and
  * %GTORCH_ERROR_NOT_SUPPORTED for another format or if GdkPixbuf is not installed.
@@ -408,12 +408,22 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
   memcpy (shape, impl->shape, sizeof shape);
   if ((host = gtorch_op_to_device (impl, gtorch_device_cpu (), FALSE, error)) == NULL)
     return NULL;
-  if (shape[0] == 1 && strcmp (format, "png") == 0)
+  if (shape[0] == 1)
     {
-      contiguous = gtorch_op_contiguous (host, error);
-      return contiguous != NULL
-                 ? gtorch_png_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1], error)
-                 : NULL;
+      GError *local = NULL;
+
+      if ((contiguous = gtorch_op_contiguous (host, error)) == NULL)
+        return NULL;
+      pixels =
+          strcmp (format, "png") == 0
+              ? gtorch_png_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1], &local)
+              : gtorch_turbojpeg_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1],
+                                              quality, &local);
+      if (local != NULL)
+        g_propagate_error (error, local);
+      if (pixels != NULL || local != NULL)
+        return g_steal_pointer (&pixels);
+      g_clear_pointer (&contiguous, gtorch_impl_unref);
     }
   shape[0] = shape[0] == 1 ? 3 : shape[0];
   if ((colored = gtorch_op_expand (host, shape, 3, error)) == NULL

@@ -17,6 +17,7 @@ enum
   FORMAT_RGB = 0,
   FORMAT_GRAY = 6,
   FORMAT_RGBA = 7,
+  SAMPLING_GRAY = 3,
   SPACE_GRAY = 2,
   SPACE_CMYK = 3,
   SPACE_YCCK = 4,
@@ -31,6 +32,11 @@ static struct
                       int *subsampling, int *space);
   int (*decompress) (gpointer handle, const guint8 *jpeg, gulong n_bytes, guint8 *pixels, int width,
                      int pitch, int height, int format, int flags);
+  gpointer (*init_encoder) (void);
+  int (*compress) (gpointer handle, const guint8 *pixels, int width, int pitch, int height,
+                   int format, guint8 **jpeg, gulong *n_bytes, int subsampling, int quality,
+                   int flags);
+  void (*free) (guint8 *jpeg);
   const char *(*error) (gpointer handle);
   int (*code) (gpointer handle);
   int (*destroy) (gpointer handle);
@@ -47,6 +53,9 @@ open_library (void)
     { "tjInitDecompress", (gpointer *) &turbo.init },
     { "tjDecompressHeader3", (gpointer *) &turbo.read_header },
     { "tjDecompress2", (gpointer *) &turbo.decompress },
+    { "tjInitCompress", (gpointer *) &turbo.init_encoder },
+    { "tjCompress2", (gpointer *) &turbo.compress },
+    { "tjFree", (gpointer *) &turbo.free },
     { "tjGetErrorStr2", (gpointer *) &turbo.error },
     { "tjGetErrorCode", (gpointer *) &turbo.code },
     { "tjDestroy", (gpointer *) &turbo.destroy },
@@ -134,4 +143,28 @@ gtorch_turbojpeg_decode (const GTorchImageRequest *request, GError **error)
   image = decode (request, handle, error);
   turbo.destroy (handle);
   return image;
+}
+
+GBytes *
+gtorch_turbojpeg_encode_gray (const guint8 *pixels, gint64 width, gint64 height, gint quality,
+                              GError **error)
+{
+  guint8 *jpeg = NULL;
+  gulong n_bytes = 0;
+  GBytes *result = NULL;
+  gpointer handle;
+
+  if (!open_library () || width > G_MAXINT || height > G_MAXINT
+      || (handle = turbo.init_encoder ()) == NULL)
+    return NULL;
+  if (turbo.compress (handle, pixels, (int) width, 0, (int) height, FORMAT_GRAY, &jpeg, &n_bytes,
+                      SAMPLING_GRAY, quality, 0)
+      == 0)
+    result = g_bytes_new (jpeg, n_bytes);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("image_encode: %s"),
+                 turbo.error (handle));
+  turbo.free (jpeg);
+  turbo.destroy (handle);
+  return result;
 }

@@ -302,6 +302,20 @@ gt_collect_sizes (const char *const *known, Py_ssize_t n_known, Py_ssize_t n_req
 
 /* --- results --- */
 
+PyObject *
+gt_settle (PyObject *result)
+{
+  PyObject *type, *value, *traceback;
+
+  if (G_UNLIKELY (result == NULL))
+    {
+      PyErr_Fetch (&type, &value, &traceback);
+      PyErr_NormalizeException (&type, &value, &traceback);
+      PyErr_Restore (type, value, traceback);
+    }
+  return result;
+}
+
 /* Returns the function in Python, which is made when it is first asked for, or NULL without an exception. */
 static PyObject *
 gt_find (const char *name)
@@ -335,7 +349,7 @@ gt_fallback (const char *name, PyObject *self, PyObject *const *args, Py_ssize_t
     all[i + 1] = args[i];
   result = PyObject_Vectorcall (function, all, n + 1, names);
   g_free (all);
-  return result;
+  return gt_settle (result);
 }
 
 static PyObject *
@@ -371,12 +385,22 @@ gt_compare_otherwise (PyObject *a, PyObject *b, int op)
   return gt_reflect (names[op], NULL, a, b);
 }
 
+gboolean
+gt_raise (GError **error)
+{
+  gboolean is_raised = pyg_error_check (error);
+
+  if (is_raised)
+    gt_settle (NULL);
+  return is_raised;
+}
+
 PyObject *
 gt_result (GTorchTensor *tensor, GError **error)
 {
   if (G_UNLIKELY (tensor == NULL))
     {
-      pyg_error_check (error);
+      gt_raise (error);
       return NULL;
     }
   return pygobject_new_full ((GObject *) tensor, TRUE, NULL);
@@ -387,7 +411,7 @@ gt_self (PyObject *self, gpointer ok, GError **error)
 {
   if (G_UNLIKELY (ok == NULL))
     {
-      pyg_error_check (error);
+      gt_raise (error);
       return NULL;
     }
   return Py_NewRef (self);
@@ -557,7 +581,7 @@ gt_ass_subscript (PyObject *self, PyObject *key, PyObject *value)
                                         index.n_tensors, source, FALSE, &error);
   if (ok != NULL)
     return 0;
-  pyg_error_check (&error);
+  gt_raise (&error);
   return -1;
 }
 
@@ -642,7 +666,7 @@ gt_item (PyObject *self, PyObject *unused)
   else whole = gtorch_tensor_item_int (tensor, &error);
   Py_END_ALLOW_THREADS if (error != NULL)
   {
-    pyg_error_check (&error);
+    gt_raise (&error);
     return NULL;
   }
   if (gtorch_dtype_is_floating_point (dtype))

@@ -53,6 +53,13 @@ gboolean gt_int (PyObject *object, gint64 *value);
 gboolean gt_ints (PyObject *object, Ints *ints);
 gboolean gt_dtype (PyObject *object, gint *value);
 
+/* Lets the exception that is set, if one is, be found by its own class. PyGObject says GLib.Error of all, and up to
+ * Python 3.11 what asks in C, as loops over __getitem__() do, sees nothing else. Returns @result. */
+PyObject *gt_settle (PyObject *result);
+
+/* Raises the error, which is taken, if there is one; tells whether there was. */
+gboolean gt_raise (GError **error);
+
 /* Returns the object of a new tensor, or NULL with the exception. */
 PyObject *gt_result (GTorchTensor *tensor, GError **error);
 

@@ -162,7 +162,7 @@ succeeded (gboolean success, GError **error)
 {
   if (success)
     Py_RETURN_TRUE;
-  pyg_error_check (error);
+  gt_raise (error);
   return NULL;
 }
 

@@ -184,7 +184,7 @@ add_hook (PyObject *module, PyObject *args)
   else
     id = gtorch_tensor_register_hook ((GTorchTensor *) object, call_gradient, hook, gt_unref,
                                       &error);
-  if (pyg_error_check (&error))
+  if (gt_raise (&error))
     return NULL;
   return PyLong_FromUnsignedLongLong (id);
 }
@@ -392,7 +392,7 @@ apply (PyObject *self, PyObject *args)
     return NULL;
   if (!gtorch_module_apply ((GTorchModule *) module, call_module, function, &error))
     {
-      pyg_error_check (&error);
+      gt_raise (&error);
       return NULL;
     }
   Py_RETURN_NONE;

@@ -32,9 +32,8 @@ function_call (PyObject *object, PyObject *const *args, size_t n_args, PyObject 
       if (made != NULL || PyErr_Occurred ())
         return made;
     }
-  return PyObject_Vectorcall (first != NULL && gt_is_tensor (first) ? self->method
-                                                                    : self->otherwise,
-                              args, n_args, names);
+  return gt_settle (PyObject_Vectorcall (
+      first != NULL && gt_is_tensor (first) ? self->method : self->otherwise, args, n_args, names));
 }
 
 static PyObject *

@@ -93,19 +93,19 @@ test_a_function_tells_the_place (void)
   g_autofree gchar *place = NULL;
   guint n_ended = 0;
 
-  gtorch_set_anomaly_func (tell, "line 5", NULL);
+  gtorch_set_place_func (TRUE, tell, "line 5", NULL);
   place = find_place ();
   g_assert_cmpstr (place, ==, "line 5");
-  gtorch_set_anomaly_func (tell, NULL, NULL);
+  gtorch_set_place_func (TRUE, tell, NULL, NULL);
   g_free (place);
   place = find_place ();
   g_assert_cmpstr (place, ==, "? (it is not known)");
-  gtorch_set_anomaly_func (say_nothing, &n_ended, count);
+  gtorch_set_place_func (TRUE, say_nothing, &n_ended, count);
   g_free (place);
   place = find_place ();
   g_assert_nonnull (strstr (place, "test-anomaly"));
   g_assert_cmpuint (n_ended, ==, 0);
-  gtorch_set_anomaly_func (NULL, NULL, NULL);
+  gtorch_set_place_func (TRUE, NULL, NULL, NULL);
   g_assert_cmpuint (n_ended, ==, 1);
 }
 

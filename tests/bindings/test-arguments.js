@@ -313,6 +313,7 @@ const MORE_TAKERS = {
     inference_mode: func => GTorch.inference_mode(func),
     no_grad: func => GTorch.no_grad(func),
     detect_anomaly: func => GTorch.detect_anomaly(func),
+    emit_nvtx: func => GTorch.emit_nvtx(func),
     tidy: func => GTorch.tidy(func),
 };
 
@@ -321,11 +322,11 @@ tap.add('functions_that_continue_later_are_refused', () => {
     const kept = typelib.callables().filter(({args}) => args.some(arg =>
         arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
     const names = kept.map(({owner, name}) => owner === null ? name : `${owner}.${name}`)
-        .filter(name => !['set_anomaly_func', 'DataLoader.set_worker_init'].includes(name)); // take none
+        .filter(name => !['set_place_func', 'DataLoader.set_worker_init'].includes(name)); // take none
     tap.throws(() => GTorch.DataLoader.new(rows(), 1, false).set_worker_init(() => true), error =>
         error.message.includes('workers are threads'));
-    tap.throws(() => GTorch.set_anomaly_func(() => 'here'), error => error instanceof TypeError &&
-        error.message.includes('other threads'));
+    tap.throws(() => GTorch.set_place_func(false, () => 'here'), error => error instanceof TypeError &&
+        error.message.includes('one of its own'));
     tap.equal(names.sort(), Object.keys(TAKERS).sort());
 
     let nCalls = 0;

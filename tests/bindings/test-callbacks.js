@@ -466,7 +466,7 @@ way('FileProgressCallback', 'load_file', func => {
 const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
     'IndexSource.get_state', 'SampleSource.close', 'Fetcher.end',
     'WorkerInitFunc', // workers are threads: none of JavaScript's functions is taken
-    'AnomalyFunc']; // becomes a part of another message
+    'PlaceFunc']; // the binding has its own
 
 // --- the cases ---
 

@@ -118,6 +118,7 @@ const BY_FUNCTION = {
     Stream: {device: 'cpu', priority: 0},
     TcpStore: {host: '127.0.0.1', port: 0, world_size: 1, is_server: true, timeout: 5},
     TensorDataset: {tensors: [GTorch.ones([2])]},
+    TensorHandle: {tensor: GTorch.ones([2])},
     TransformerDecoder: {
         decoder_layer: GTorch.nn.TransformerDecoderLayer(4, 2, 3), num_layers: 1, norm: null,
     },
@@ -205,8 +206,10 @@ function wrongFor(type) {
         return ['', 'no member', 1000, {}, ...name === 'GTorchDType' ? [] : [null, undefined]];
     if (GObject.type_is_a(type, GObject.TYPE_FLAGS))
         return WRONG.guint;
+    if (name === 'GTorchDevice') // a name, or a number of one
+        return [undefined, {}];
     if (GObject.type_is_a(type, GObject.TYPE_OBJECT))
-        return [undefined, 1, 'text', {}];
+        return name === 'GFile' ? [undefined, 1, {}] : [undefined, 1, 'text', {}];
     return WRONG[name] ?? [];
 }
 

@@ -275,4 +275,41 @@ tap.add('streams_that_are_made_follow_the_current_device', () => {
     }
 });
 
+function leak(live) {
+    live.push(GTorch.zeros([1 << 22], {device: 'cuda:1'}));
+}
+
+tap.add('too_little_memory_names_the_line_and_what_would_be_enough', () => {
+    const allocator = gpu(1).get_allocator();
+    const live = [];
+    let text;
+    allocator.record_history(GTorch.HistoryLevel.STATE, 0);
+    try {
+        for (;;)
+            leak(live);
+    } catch (error) {
+        text = error.message;
+    }
+    allocator.record_history(GTorch.HistoryLevel.NEVER, 0);
+    const enough = /; (\d+) × zeros, together .*, in (.*test-cuda\.js:\d+, in leak); it is enough to drop what was made in (.*) \(zeros\)$/;
+    const [, count, place, named] = enough.exec(text) ?? [text];
+    tap.equal([Number(count), named], [live.length, place]);
+    live.splice(0).forEach(tensor => tensor.release());
+    leak(live);
+    live[0].release();
+});
+
+tap.add('a_report_is_saved', () => {
+    const [file, stream] = Gio.File.new_tmp('gtorch-XXXXXX.html');
+    stream.close(null);
+    gpu(0).get_allocator().record_history(GTorch.HistoryLevel.ALL, 100);
+    const x = GTorch.ones([1000], {device: 'cuda:0'});
+    GTorch.memory_report_save(file, null);
+    gpu(0).get_allocator().record_history(GTorch.HistoryLevel.NEVER, 0);
+    const page = new TextDecoder().decode(file.load_contents(null)[1]);
+    file.delete(null);
+    tap.assert(/test-cuda\.js:\d+, in /.test(page) && page.includes('<h2>cuda:0</h2>'));
+    tap.equal(x.sum().item(), 1000);
+});
+
 await tap.run();

@@ -117,6 +117,21 @@ void batches_by_signal () {
     assert (loader.progress == 1);
 }
 
+void a_handle_gives_another_process_the_same_memory () {
+    try {
+        var x = GTorch.full ({ 4 }, 1);
+        x.share_memory ();
+        var handle = new GTorch.TensorHandle (x);
+        var received = new GTorch.TensorHandle.from_bytes (handle.get_bytes (), handle.get_fds ());
+        var same = received.open ();
+        same.fill_inplace (3);
+        assert (x.is_shared ());
+        assert (x.sum (null, false, GTorch.DType.NONE).item_double () == 12);
+    } catch (Error error) {
+        assert_no_error (error);
+    }
+}
+
 int main (string[] args) {
     Test.init (ref args);
     Test.add_func ("/GTorch/Vala/Data/batches_by_foreach", batches_by_foreach);
@@ -125,5 +140,7 @@ int main (string[] args) {
     Test.add_func ("/GTorch/Vala/Data/its_errors_end_the_loop", its_errors_end_the_loop);
     Test.add_func ("/GTorch/Vala/Data/batches_by_yield", batches_by_yield);
     Test.add_func ("/GTorch/Vala/Data/batches_by_signal", batches_by_signal);
+    Test.add_func ("/GTorch/Vala/Data/a_handle_gives_another_process_the_same_memory",
+        a_handle_gives_another_process_the_same_memory);
     return Test.run ();
 }

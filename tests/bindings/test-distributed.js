@@ -34,6 +34,34 @@ tap.add('several_tensors_go_together', () => {
         error => error.matches(GTorch.Error, GTorch.Error.INVALID) && error.message.includes('one or more'));
 });
 
+tap.add('numbers_are_multiplied_before', () => {
+    const x = GTorch.tensor([1.5, 2.5]), part = GTorch.zeros([2]);
+    tap.assert(findGroup().all_reduce_premul(x, 0.5).wait(-1, null));
+    tap.assert(group.reduce_scatter_tensor_premul(part, x, 4).wait(-1, null));
+    tap.equal([x.toArray(), part.toArray()], [[0.75, 1.25], [3, 5]]);
+    tap.throws(() => group.all_reduce_premul(GTorch.tensor([1]), 2),
+        error => error.message.includes('floating-point'));
+});
+
+tap.add('parameters_are_parts', () => {
+    const layer = new GTorch.Linear({in_features: 3, out_features: 2});
+    const shards = GTorch.ModuleShards.new(layer, findGroup(), true, GTorch.DType.NONE, GTorch.DType.NONE,
+        GTorch.DType.NONE);
+    tap.assert(shards.reshard_after_forward && shards.requires_gradient_sync && shards.cast_forward_inputs);
+    tap.assert(shards.offload(false) && shards.is_offloaded);
+    tap.assert(shards.set_forward_prefetch([]) && shards.set_backward_prefetch([]));
+    shards.requires_gradient_sync = false;
+    layer.forward(GTorch.ones([1, 3])).sum().backward();
+    tap.assert(layer.weight.grad === null);
+    shards.requires_gradient_sync = true;
+    layer.forward(GTorch.ones([1, 3])).sum().backward();
+    tap.equal(layer.weight.grad.toArray(), [[2, 2, 2], [2, 2, 2]]);
+    tap.assert(shards.unshard(true) && shards.reshard());
+    tap.throws(() => shards.set_forward_prefetch([shards]), error => error.message.includes('not another'));
+    tap.throws(() => shards.adopt(GTorch.ones([1]), layer.weight), error => error.message.includes('another one'));
+    tap.equal(GTorch.ModuleShards.find(layer.weight), shards);
+});
+
 tap.add('values_are_exchanged', () => {
     findGroup();
     const value = new GLib.Variant('a{sv}', {seed: new GLib.Variant('x', 42)});

@@ -96,7 +96,7 @@ tap.add('stores_give_promises', async () => {
         tap.assert(await store.set_async('key', bytes('value')));
         tap.equal(new TextDecoder().decode((await found).toArray()), 'value');
         tap.assert(await store.wait_async(['key'], 5));
-        const [sum] = await store.add_async('n', 3);
+        const sum = await store.add_async('n', 3);
         tap.equal(sum, 3);
         let message = '';
         try {

@@ -158,7 +158,7 @@ tap.add('new_takes_a_device_by_position', () => {
     for (const given of ['cpu', {device: 'cpu'}])
         tap.equal(new GTorch.MemoryPool(given).get_device().to_string(), 'cpu');
     tap.throws(() => new GTorch.Stream('cpu', {device: 'cpu'}), says(TypeError, 'by position and by name'));
-    tap.throws(() => new GTorch.Timer('cpu'), says(TypeError, 'an object with properties is wanted'));
+    tap.throws(() => new GTorch.Timer('cpu'), says(TypeError, 'stream must be a GTorchStream'));
 });
 
 tap.add('events_take_their_purposes', () => {

@@ -195,7 +195,7 @@ const CASES = {
     },
     'Dataset.get_batch': {
         func: indices => indices.map(i => 2 * i), parent: GTorch.Dataset,
-        call: Class => ofC('Dataset', 'get_batch')(new Class(), [1, 2], null).unpack(), gives: [2, 4],
+        call: Class => ofC('Dataset', 'get_batch')(new Class(), [1, 2], null), gives: [2, 4],
     },
     'IterableDataset.iterate': {
         func: Symbol('set below'), parent: GTorch.IterableDataset, isGenerator: true,
@@ -239,7 +239,7 @@ const CASES = {
             const source = new Class();
             const found = [];
             for (let one; (one = ofC('SampleSource', 'next')(source, null)) !== null;)
-                found.push(one.unpack().n);
+                found.push(one.n);
             return found;
         },
         gives: [1, 2],

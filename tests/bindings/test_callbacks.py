@@ -689,7 +689,7 @@ PRINTED = {
     'SampleSource.close',
 }  # fmt: skip
 # What it raises becomes a part of the message of another error.
-TOLD = {'AnomalyFunc', 'WorkerInitFunc'}
+TOLD = {'PlaceFunc', 'WorkerInitFunc'}
 
 
 # --- the cases ---

@@ -394,7 +394,37 @@ def loaders_can_be_used_in_threads():
     assert found == [[[4 * k + i for i in range(4)] for k in range(5)]] * 4
 
 
+@tap.case
+def threads_share_an_iteration():
+    for workers, options in ((0, {}), (2, {}), (2, {'worker': 'thread'})):
+        batches, found = iter(data.DataLoader(Numbers(40), batch_size=2, num_workers=workers, **options)), []
+
+        def take(batches=batches, found=found):
+            found.extend(batch[1].tolist() for batch in batches)
+
+        threads = [threading.Thread(target=take, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
+        assert sorted(found) == [[i, i + 1] for i in range(0, 40, 2)], found
+
+
 # --- states ---
+
+
+@tap.case
+def what_is_no_state_is_refused():
+    loader = data.DataLoader(Numbers(12), batch_size=2, shuffle=True)
+    next(iter(loader))
+    state = loader.state_dict()
+    for name in ('position', 'is_at_end', 'order', 'num_workers', 'places', 'turn', 'loader'):
+        raises(ValueError, lambda name=name: loader.load_state_dict({**state, name: 'x'}), name, "'x'")
+    raises(ValueError, lambda: loader.load_state_dict({**state, 'position': -1}), 'position', '-1')
+    for name in ('position', 'is_at_end', 'order', 'loader'):
+        lacking = {key: value for key, value in state.items() if key != name}
+        raises(ValueError, lambda lacking=lacking: loader.load_state_dict(lacking), f'no {name!r}')
+    loader.load_state_dict({**state, 'own': 'x'})
 
 
 def goes_on(dataset, workers, options):
@@ -487,17 +517,22 @@ def errors_that_cannot_be_made_anew_are_told():
 
 
 @tap.case
-def a_collate_function_that_returns_nothing_is_refused():
-    def nothing(_samples):
-        pass
+def a_collate_function_may_return_none():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(8))
 
-    for options in ({}, {'num_workers': 2}, {'num_workers': 2, 'worker': 'thread'}):
-        for dataset in (Numbers(8), Count(8)) if options else (Numbers(8),):
-            for batch_size in (2, None):
-                loader = data.DataLoader(dataset, batch_size=batch_size, collate_fn=nothing, **options)
-                raises(TypeError, lambda loader=loader: list(loader), 'collate_fn', 'nothing returned None')
-                library = loader.for_library()
-                raises(RuntimeError, lambda library=library: list(library), 'returned None')
+    def partly(samples):
+        return samples if (samples[0] if isinstance(samples, list) else samples) % 4 else None
+
+    for options in ({}, {'num_workers': 1}, {'num_workers': 1, 'worker': 'thread'}):
+        for dataset in (Numbers(8, int), Stream()):
+            for batch_size, expected in ((2, [None, [2, 3], None, [6, 7]]), (None, [None, 1, 2, 3, None, 5, 6, 7])):
+                loader = data.DataLoader(dataset, batch_size=batch_size, collate_fn=partly, **options)
+                assert list(loader) == expected, options
+                assert list(loader) == expected, options  # the next epoch, too
+        library = data.DataLoader(Numbers(4, int), batch_size=2, collate_fn=partly, **options).for_library()
+        assert list(library)[0] is None
 
 
 @tap.case

@@ -16,6 +16,7 @@ import tap
 
 import gtorch as torch
 import gtorch.distributed as dist
+from gtorch.distributed import fsdp
 
 N = 3
 # Shared memory and sockets only, whatever the machine has; more ranks than processors.
@@ -57,6 +58,25 @@ def rank_collectives_have_the_values_of_all_ranks():
     dist.all_to_all_single(exchanged, torch.arange(N) + 10 * rank)
     assert exchanged.tolist() == [rank, 10 + rank, 20 + rank]
     dist.barrier()
+
+
+def rank_numbers_are_multiplied_before():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for factor in (2, torch.tensor(2.0)):
+        x = torch.full((3,), rank + 1.0)
+        dist.all_reduce(x, op=dist._make_nccl_premul_sum(factor))
+        assert x.tolist() == [size * (size + 1.0)] * 3
+    x, part = torch.full((size,), 1.0), torch.zeros(1)
+    work = dist.reduce_scatter_tensor(part, x, op=dist._make_nccl_premul_sum(rank + 1), async_op=True)
+    work.wait()
+    assert part.item() == size * (size + 1) / 2 and x.tolist() == [1.0] * size
+    tap.raises(TypeError, lambda: dist.all_reduce(torch.ones(2, dtype=torch.int64), op=dist._make_nccl_premul_sum(2)),
+               'floating-point')
+    for call in (lambda: dist.all_reduce(x, op=dist.ReduceOp.PREMUL_SUM),
+                 lambda: dist.reduce(x, 0, op=dist._make_nccl_premul_sum(2))):
+        tap.raises(NotImplementedError, call, 'PREMUL_SUM')
+    tap.raises(NotImplementedError, lambda: dist.shrink_group([0 if rank else 1]), 'mpi')
+    tap.raises(TypeError, lambda: dist.shrink_group([True]), 'whole numbers')
 
 
 def rank_messages_go_between_two_ranks():
@@ -354,7 +374,10 @@ def names_of_pytorch_are_there_or_refused():
     assert not dist.is_backend_available('ucc') and dist.is_backend_available('mpi') == dist.is_mpi_available()
     assert dist.get_pg_count() == 0 and dist.get_node_local_rank(5) == 5
     tap.raises(RuntimeError, dist.get_node_local_rank, 'LOCAL_RANK')
-    tap.raises(AttributeError, lambda: dist.AllreduceOptions, 'has no counterpart')
+    for name in ('AllreduceOptions', 'breakpoint', 'ProcessGroupNCCL', 'rendezvous'):
+        tap.raises(AttributeError, lambda name=name: getattr(dist, name), 'has no counterpart')
+    tap.raises(AttributeError, lambda: fsdp.FullyShardedDataParallel, 'fully_shard')
+    tap.raises(AttributeError, lambda: fsdp.nothing, 'has no attribute')
     tap.raises(AttributeError, lambda: dist.nothing, 'has no attribute')
     os.environ['TORCH_DISTRIBUTED_DEBUG'] = 'INFO'
     dist.set_debug_level_from_env()

@@ -4,6 +4,7 @@
 """Errors are exceptions of the kinds that PyTorch raises, and those of the library are GLib.Error, too."""
 
 import errno
+import os
 import pathlib
 import pickle
 import sys
@@ -214,6 +215,56 @@ def other_errors_of_files_have_their_kinds():
         assert isinstance(GLib.Error('no', 'g-io-error-quark', int(code)), kind)
     plain = GLib.Error('no', 'g-io-error-quark', int(Gio.IOErrorEnum.CANCELLED))
     assert type(plain) is GLib.Error and not isinstance(plain, OSError)
+
+
+@tap.case
+def errors_of_indices_end_loops():
+    """Loops over __getitem__() look in C for the kind of the exception."""
+    x, net = GTorch.arange(2.0), nn.Sequential(nn.ReLU(), nn.ReLU())
+    pairs, rows = GTorch.utils.data.TensorDataset(x), GTorch.ones(2, 2)
+    places = [
+        lambda i: x[i], lambda i: rows[i, :], lambda i: rows[..., i], lambda i: x[[i]], lambda i: x[GTorch.tensor(i)],
+        lambda i: x.__setitem__(i, 1.0), lambda i: pairs[i], lambda i: net[i], lambda i: rows.shape[i],
+        lambda i: GTorch.utils.data.Subset([1, 2], GTorch.tensor([0, 1]))[i],
+    ]  # fmt: skip
+    if not os.environ.get('GTORCH_NO_MIXIN'):
+        places += [
+            lambda i: x.select(0, i), lambda i: rows.size(i), lambda i: GTorch.take(x, GTorch.tensor(i)),
+            lambda i: GTorch.index_select(x, 0, GTorch.tensor([i])), lambda i: x.narrow(0, i, 1),
+        ]  # fmt: skip
+    for place in places:
+
+        class Row:
+            def __getitem__(self, i):
+                return place(i)  # noqa: B023
+
+        assert len(list(Row())) == 2 and len(list(zip(Row(), range(9)))) == 2 and len([*Row()]) == 2
+    assert len(list(pairs)) == 2 and 7 not in GTorch.utils.data.Subset(x, [0, 1])
+
+
+@tap.case
+def wrong_kinds_name_the_function_and_the_argument():
+    x, several = GTorch.ones(2, 3), GTorch.ones(3)
+    for call, text in (
+        (lambda: x.sort(dim=2.5), "sort(): dim: 'float' object cannot be interpreted as an integer"),
+        (lambda: x.sort(dim=several), 'sort(): dim: only a tensor of one integer'),
+        (lambda: x.sort(dim=0, descending='yes'), "sort(): descending: True or False was expected, not 'yes'"),
+        (lambda: x.cumsum(True), 'cumsum(): dim: a whole number was expected, not True'),
+        (lambda: GTorch.zeros('x'), 'zeros(): '),
+        (lambda: GTorch.zeros(2.5), 'zeros(): '),
+        (lambda: GTorch.zeros(None), 'zeros(): '),
+        (lambda: F.softplus(x, beta='x'), 'softplus(): beta: a number was expected, not str'),
+        (lambda: x.fmax(None), 'fmax(): other must be a tensor or a number, not NoneType'),
+        (lambda: GTorch.hstack([x, 5]), 'hstack(): element 1 of tensors must be a tensor, not int'),
+        (lambda: GTorch.hstack(5), 'hstack(): tensors must be a list, not int'),
+        (lambda: x.flip('x'), 'flip(): '),
+        (lambda: x.cfloat(1), 'cfloat() takes 1 positional argument but 2 were given'),
+        (lambda: x.polygamma_(1, 2), 'polygamma() takes'),
+        (lambda: x.view_as(x, x), 'view_as()'),
+        (lambda: F.layer_norm(x, 1.5), 'layer_norm(): '),
+        (lambda: GTorch.roll(x, 1.5), 'roll(): '),
+    ):
+        raises(TypeError, call, text)
 
 
 tap.main()

@@ -166,6 +166,31 @@ def clamp_needs_a_bound():
 
 
 @tap.case
+def where_refuses_what_no_element_can_be():
+    x = GTorch.tensor([1, 200], dtype=GTorch.uint8)
+    raises(ValueError, lambda: GTorch.where(x > 1, x, 300), 'where: other is 300, which is no uint8')
+    raises(ValueError, lambda: GTorch.where(x > 1, 300, x), 'where: input is 300, which is no uint8')
+    raises(ValueError, lambda: x.where(x > 1, 300), 'where: other is 300, which is no uint8')
+    assert GTorch.where(x > 1, x, -1).tolist() == [255, 200] and GTorch.where(x > 1, x, 7).dtype == GTorch.uint8
+    assert GTorch.where(x > 1, x, 1.5).tolist() == [1.5, 200] and GTorch.where(x > 1, 1, 300).tolist() == [300, 1]
+    assert GTorch.where(x > 1, x.bool(), 3).tolist() == [3, 1]
+
+
+@tap.case
+def a_forced_array_has_no_gradient():
+    x = GTorch.ones(2, requires_grad=True)
+    raises(RuntimeError, x.numpy, 'detach')
+    assert x.numpy(force=True).tolist() == [1, 1] and (x * 2).numpy(force=True).tolist() == [2, 2]
+    raises(TypeError, lambda: x.numpy(force='yes'), 'True or False')
+
+
+@tap.case
+def tensors_are_reversed():
+    assert [*reversed(GTorch.arange(3))] == [2, 1, 0] and reversed(GTorch.ones(2, 3)).shape == (2, 3)
+    assert reversed(GTorch.tensor(5)).item() == 5
+
+
+@tap.case
 def weights_of_lerp_may_be_tensors():
     x, weights = GTorch.zeros(2), GTorch.tensor([0.25, 0.5])
     assert x.lerp(ones(2), weights).tolist() == [0.25, 0.5]

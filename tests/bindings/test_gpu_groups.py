@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
 import tap
 
 import gtorch as torch
 import gtorch.distributed as dist
+from gtorch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from gtorch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 
 N = 2
 
@@ -116,7 +119,8 @@ def run_rank(rank, path):
     for name, function in list(globals().items()):
         if name.startswith('rank_') and only in name:
             function()
-            dist.barrier()
+            if name != 'rank_the_others_go_on':
+                dist.barrier()
     dist.destroy_process_group()
 
 
@@ -131,6 +135,85 @@ def two_processes_agree():
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(N)]
         outputs = [rank.communicate(timeout=100)[0] for rank in ranks]
     assert all(rank.returncode == 0 for rank in ranks), '\n'.join(outputs)
+
+
+def run_thread(rank, store, found):
+    """What a thread does that is a rank: the current device and the group are its own."""
+    try:
+        torch.cuda.set_device(rank)
+        dist.init_process_group('nccl', store=store, rank=rank, world_size=N, device_id=rank)
+        assert dist.get_rank() == rank and dist.get_pg_count() == 1
+        x = torch.full((2,), rank + 1.0, device='cuda')
+        assert x.device.index == rank
+        dist.all_reduce(x)
+        assert x.tolist() == [3.0, 3.0]
+        dist.all_reduce(x, op=dist._make_nccl_premul_sum(rank + 1))
+        assert x.tolist() == [9.0, 9.0]
+        part = torch.zeros(1, device='cuda')
+        dist.reduce_scatter_tensor(part, x, op=dist._make_nccl_premul_sum(torch.tensor(0.5)))
+        assert part.tolist() == [9.0]
+        tap.raises(NotImplementedError, lambda: dist.all_reduce(x, op=dist.ReduceOp.PREMUL_SUM), 'PREMUL_SUM')
+        tap.raises(NotImplementedError, lambda: dist.send(x, 1 - rank, tag=3), 'NCCL has no tags')
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 3)).cuda()
+        with torch.no_grad():
+            for i, p in enumerate(net.parameters()):
+                p.copy_(torch.arange(p.numel()).reshape(p.shape).float().sin() + i)
+        for layer in net:
+            fully_shard(layer, offload_policy=CPUOffloadPolicy())
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.full((1, 3), rank + 1.0, device='cuda')).sum().backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+        assert all(p.device.type == 'cpu' and p.grad.device.type == 'cpu' for p in net.parameters())
+        found[rank] = {name: one.tolist() for name, one in
+                       get_model_state_dict(net, options=StateDictOptions(full_state_dict=True)).items()}
+        dist.destroy_process_group()
+        assert not dist.is_initialized()
+    except BaseException as error:
+        found[rank] = error
+        raise
+
+
+@tap.case
+def threads_are_ranks():
+    if not torch.cuda.is_available() or not dist.is_nccl_available() or torch.cuda.device_count() < N:
+        raise tap.Skip('no NCCL, or not two GPUs')
+    store, found = dist.HashStore(), {}
+    threads = [threading.Thread(target=run_thread, args=(rank, store, found)) for rank in range(N)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not any(isinstance(one, BaseException) for one in found.values()), found
+    alone = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 3))
+    with torch.no_grad():
+        for i, p in enumerate(alone.parameters()):
+            p.copy_(torch.arange(p.numel()).reshape(p.shape).float().sin() + i)
+    optimizer = torch.optim.SGD(alone.parameters(), lr=0.01)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (alone(torch.tensor([[1.0] * 3, [2.0] * 3])).sum() / N).backward()
+        torch.nn.utils.clip_grad_norm_(alone.parameters(), 1.0)
+        optimizer.step()
+    for name, one in alone.state_dict().items():
+        assert found[0][name] == found[1][name] and torch.allclose(torch.tensor(found[0][name]), one, atol=1e-5), name
+    assert not dist.is_initialized()
+
+
+def rank_the_others_go_on():
+    """The last: the group of all is another one afterwards."""
+    if dist.get_rank() == 1:
+        return
+    rest = dist.shrink_group([1])
+    assert rest is dist.group.WORLD and dist.get_world_size() == 1
+    x = torch.ones(2, device='cuda')
+    dist.all_reduce(x)
+    assert x.tolist() == [1.0, 1.0]
+    tap.raises(ValueError, lambda: dist.shrink_group([0]), 'excluded')
+    tap.raises(ValueError, lambda: dist.shrink_group([7]), 'out of range')
+    tap.raises(ValueError, lambda: dist.shrink_group([0], shrink_flags=5), 'shrink_flags')
 
 
 @tap.case

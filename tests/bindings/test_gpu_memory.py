@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import tempfile
 
+from gi.repository import Gio
 from gpus import IS_FAKE, elsewhere, need, raises, tap, torch
 
 cuda = torch.cuda
@@ -103,6 +104,11 @@ def a_history_is_recorded():
     x = torch.ones(1000, device='cuda')
     found = memory._snapshot()
     assert {'segments', 'device_traces'} <= set(found) and found['segments'] and any(found['device_traces'])
+    frames = [block['frames'] for segment in found['segments'] for block in segment['blocks']
+              if block['state'] == 'active_allocated' and block['frames']]
+    assert ['ones', 'a_history_is_recorded'] in [[one['name'] for one in some[:2]] for some in frames], frames
+    own = next(one for some in frames for one in some if one['name'] == 'a_history_is_recorded')
+    assert own['filename'] == __file__ and own['line'] == a_history_is_recorded.__code__.co_firstlineno + 4, own
     assert len(memory.memory_snapshot()) == len(found['segments']) == len(cuda.memory_snapshot())
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / 'memory.pickle'
@@ -116,6 +122,48 @@ def a_history_is_recorded():
     raises(ValueError, 'context', memory._record_memory_history, context='some')
     raises(ValueError, 'enabled', memory._record_memory_history, 'sometimes')
     assert x.sum().item() == 1000
+
+
+def leak(live):
+    live.append(torch.zeros(2**22, device='cuda:1'))  # grows
+
+
+@tap.case
+def too_little_memory_names_the_line_and_what_would_be_enough():
+    if not IS_FAKE:
+        raise tap.Skip('fills the memory of a GPU')
+    other, live = torch.zeros(2**20, device='cuda:1'), []
+    cuda.memory._record_memory_history('state', device=1)
+    try:
+        while True:
+            leak(live)
+    except torch.OutOfMemoryError as error:
+        text = str(error)
+    finally:
+        cuda.memory._record_memory_history(None, device=1)
+    line = leak.__code__.co_firstlineno + 1
+    place = f"{__file__}:{line}, in leak: live.append(torch.zeros(2**22, device='cuda:1'))  # grows"
+    assert f'; {len(live)} × zeros, together ' in text and f', in {place}; ' in text, text
+    assert text.endswith(f'it is enough to drop what was made in {place} (zeros)'), text
+    n = len(live)
+    del live[:]
+    for _ in range(n):
+        leak(live)
+    del live[:]
+    assert other.sum().item() == 0
+
+
+@tap.case
+def a_report_is_saved():
+    cuda.memory._record_memory_history(max_entries=1000)
+    x = torch.ones(1000, device='cuda')
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / 'memory.html'
+        torch.memory_report_save(Gio.File.new_for_path(str(path)), None)
+        page = path.read_text()
+    cuda.memory._record_memory_history(enabled=None)
+    assert f'{__file__}:' in page and 'in a_report_is_saved: x = torch.ones(1000' in page and '<h2>cuda:0</h2>' in page
+    assert '<script' not in page and x.sum().item() == 1000
 
 
 @tap.case

@@ -9,11 +9,18 @@ import gtorch.cuda.comm as comm
 import gtorch.multiprocessing as mp
 from gtorch.nn.parallel import DataParallel, data_parallel, gather, parallel_apply, replicate, scatter
 
-from gpus import equal, near, need, raises, tap, torch
+from gpus import elsewhere, equal, near, need, raises, tap, torch
 
 cuda = torch.cuda
 nn = torch.nn
 Pair = collections.namedtuple('Pair', 'first second')
+
+
+@tap.case
+def the_class_for_groups_is_beside_that_for_threads():
+    program = 'from gtorch.nn.parallel import DataParallel, DistributedDataParallel\nprint(DistributedDataParallel)'
+    status, text = elsewhere(program)
+    assert status == 0 and 'gtorch.nn.parallel.DistributedDataParallel' in text, text
 
 
 @tap.case
@@ -72,6 +79,30 @@ def tensors_are_sent_to_all():
     lists = comm.broadcast_coalesced([x, x + 1], [0, 2], buffer_size=1)
     assert [[one.get_device() for one in some] for some in lists] == [[0, 0], [2, 2]]
     equal(lists[1][1], [1.0, 2.0, 3.0])
+
+
+@tap.case
+def tensors_are_sent_in_buffers():
+    need(3)
+    sent = [torch.arange(4.0, device='cuda:0').view(2, 2), torch.tensor([7], device='cuda:0'),
+            torch.tensor(5.0, device='cuda:0'), torch.zeros(0, device='cuda:0'), torch.ones(3, device='cuda:0')]
+    lists = comm.broadcast_coalesced(sent, [0, 2])
+    assert all(a is b for a, b in zip(lists[0], sent))
+    for a, b in zip(lists[1], sent):
+        assert a.get_device() == 2 and a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.cpu(), b.cpu())
+    first, last = lists[1][0], lists[1][4]
+    assert last.data_ptr() - first.data_ptr() == 5 * 4  # in one buffer; the integers are in another
+    first, last = comm.broadcast_coalesced(sent[::4], [2], buffer_size=16)[0]
+    assert last.untyped_storage().data_ptr() != first.untyped_storage().data_ptr()
+    lists = [[t.to(device) * (k + 1) for t in sent] for k, device in enumerate(('cuda:0', 'cuda:1', 'cuda:2'))]
+    for size in (1, 16, 10 * 2**20):
+        sums = comm.reduce_add_coalesced(lists, 1, size)
+        assert [one.shape for one in sums] == [one.shape for one in sent]
+        for a, b in zip(sums, sent):
+            assert a.get_device() == 1 and torch.equal(a.cpu(), b.cpu() * 6)
+    elsewhere_too = [sent[0], sent[1].to('cuda:1')]
+    raises(RuntimeError, 'on one device', comm.broadcast_coalesced, elsewhere_too, [0, 1])
+    raises(ValueError, 'different shapes', comm.reduce_add_coalesced, [[sent[0], sent[2]], [sent[2], sent[0]]], 0)
 
 
 @tap.case
@@ -234,9 +265,8 @@ def processes_are_spawned():
     queue.get()
     while not context.join():
         pass
-    raises(NotImplementedError, 'copied', mp.set_sharing_strategy, 'file_system')
-    raises(NotImplementedError, 'not shared', torch.ones(1).share_memory_)
-    assert not torch.ones(1).is_shared() and mp.get_all_sharing_strategies() == {mp.get_sharing_strategy()}
+    raises(NotImplementedError, 'file descriptors', mp.set_sharing_strategy, 'file_system')
+    assert mp.get_all_sharing_strategies() == {mp.get_sharing_strategy()} == {'file_descriptor'}
 
 
 if __name__ == '__main__':

@@ -51,6 +51,8 @@ assert x.grad.tolist() == [2, 2, 2]
 }
 
 WHOLE = {
+    'version': 'import gtorch; assert gtorch.__version__ == gtorch.version.__version__',
+    'version_of_the_namespace': f'{VERSION}from gi.repository import GTorch; assert GTorch.__version__',
     'submodule': 'import gtorch.nn as nn; assert nn.Linear(2, 1).weight.shape == (1, 2)',
     'submodule_within': 'import gtorch.optim.lr_scheduler as s; assert s.StepLR.__name__ == "StepLR"',
     'submodule_of_the_namespace': f'{VERSION}from gi.repository.GTorch.nn import functional as F; assert F.relu',
@@ -122,6 +124,30 @@ for _name, _program in FEW.items():
     tap.add(f'{_name}_needs_few_modules', run, f'{_program}\n{PENDING}\nassert not found, found')
 for _name, _program in WHOLE.items():
     tap.add(f'{_name}_may_come_first', run, f'{_program}\n{PENDING}\nassert "gtorch" in sys.modules or found')
+
+
+@tap.case
+def what_the_import_lacks_is_named():
+    run("""
+import os, sys
+for missing in ('gi', 'gi._gi'):
+    sys.modules[missing] = None
+    try:
+        import gtorch
+    except ImportError as error:
+        assert 'PyGObject' in str(error) and sys.executable in str(error), error
+    del sys.modules[missing]
+import gi
+def refuse(namespace, version):
+    raise ValueError(f'Namespace {namespace} not available for version {version}')
+gi.require_version = refuse
+try:
+    import gtorch
+except ImportError as error:
+    assert 'GTorch' in str(error) and 'GI_TYPELIB_PATH' in str(error), error
+else:
+    assert False
+""")
 
 
 @tap.case

@@ -503,7 +503,7 @@ SEEN = {
     'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
     'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
     'gtorch_register_tensor_hook', 'gtorch_register_tensor_post_accumulate_grad_hook',
-    'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn', 'gtorch_set_anomaly_func',
+    'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn', 'gtorch_set_place_func',
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
     'gtorch_checkpoint', 'gtorch_checkpoint_begin', 'gtorch_checkpoint_function_new',
@@ -777,7 +777,7 @@ LEAVE_SOME = {
     'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',
     'multiplicative_lr_new', 'multiplicative_lr_set_lr_lambda',
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
-    'set_anomaly_func',
+    'set_place_func',
 }
 FAILING.register_forward_hook(fails)
 BACKWARD.register_full_backward_hook(fails)

@@ -511,4 +511,59 @@ def an_async_forward_gives_a_coroutine_which_c_refuses():
     raises(TypeError, lambda: nn.Sequential(later)(x), 'gave coroutine to C')
 
 
+class Renamed(nn.Module):
+    """Reads states of a former version, in which a parameter had another name."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(GTorch.ones(2))
+        self.register_buffer('count', GTorch.zeros(1))
+
+    def forward(self, x):
+        return x * self.scale
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):
+        if f'{prefix}gain' in state_dict:
+            state_dict[f'{prefix}scale'] = state_dict.pop(f'{prefix}gain')
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        self.loaded = self.scale.tolist()
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f'{prefix}version'] = GTorch.tensor(2)
+
+
+@tap.case
+def what_a_class_says_of_its_state_counts():
+    net = nn.Sequential(nn.Linear(2, 2), Renamed())
+    names = ['0.weight', '0.bias', '1.scale', '1.count']
+    assert list(net.state_dict()) == [*names, '1.version'] and net.state_dict()['1.version'].item() == 2
+    assert list(net.state_dict(prefix='net.'))[-1] == 'net.1.version'
+    assert net.state_dict(keep_vars=True)['1.scale'] is net[1].scale
+    assert list(net[1].state_dict()) == ['scale', 'count', 'version']
+
+    given = dict(zip(names, (GTorch.eye(2), GTorch.ones(2), GTorch.tensor([3.0, 4.0]), GTorch.ones(1))))
+    former = {'1.gain' if name == '1.scale' else name: tensor for name, tensor in given.items()}
+    found = net.load_state_dict(former)
+    assert not found.missing_keys and not found.unexpected_keys and '1.gain' in former
+    assert net[1].scale.tolist() == net[1].loaded == [3, 4] and net[0].weight.tolist() == [[1, 0], [0, 1]]
+    assert net[1].scale.requires_grad and net[1].scale.is_leaf
+
+    wrong = {**given, '1.scale': GTorch.ones(3), '0.bias': GTorch.zeros(2)}
+    raises(RuntimeError, lambda: net.load_state_dict(wrong), '1.scale', '[2]', '[3]')
+    raises(RuntimeError, lambda: net.load_state_dict({**given, '1.more': GTorch.ones(1)}), 'unexpected: 1.more')
+    raises(RuntimeError, lambda: net.load_state_dict({'0.bias': GTorch.zeros(2)}), 'missing: 0.weight')
+    assert net[0].bias.tolist() == [1, 1] and net[1].scale.tolist() == [3, 4]  # what failed has changed nothing
+    found = net.load_state_dict({'0.bias': GTorch.zeros(2), '1.more': GTorch.ones(1)}, strict=False)
+    assert found.missing_keys == ['0.weight', '1.scale', '1.count'] and found.unexpected_keys == ['1.more']
+    assert net[0].bias.tolist() == [0, 0]
+    raises(NotImplementedError, lambda: net.load_state_dict(given, assign=True), 'assign')
+    raises(TypeError, lambda: net.load_state_dict({'1.gain': 'x'}), "'1.gain'")
+
+
+@tap.case
+def complex_numbers_to_the_power_0_are_1():
+    assert (GTorch.tensor([0j, 1j, 2]) ** 0).tolist() == [1, 1, 1]
+
+
 tap.main()

@@ -158,7 +158,9 @@ def arguments_have_names_and_defaults():
 def one_element_is_a_number():
     z = GTorch.tensor(2.5)
     assert z.item() == float(z) == complex(z) == 2.5 and int(z) == 2
-    assert f'{z:.2f}' == '2.50'
+    assert f'{z:.2f}' == '2.50' and f'{z}' == '2.5' and f'{(z * 2).requires_grad_()}' == '5.0'
+    assert f'{GTorch.tensor(True)}' == 'True' and f'{GTorch.ones(1)}' == 'tensor([1.])'
+    assert f'{GTorch.nn.Parameter(z)}' == repr(GTorch.nn.Parameter(z))
     assert [10, 20, 30][GTorch.tensor(1)] == 20
     raises(TypeError, 'float32', operator.index, z)
     raises(TypeError, '[3]', operator.index, GTorch.tensor(WHOLE))
@@ -196,7 +198,7 @@ def a_tensor_is_a_key_by_identity():
 def tensors_print_themselves():
     assert repr(GTorch.tensor([[1, 2], [3, 4]], device='cpu')) == 'tensor([[1, 2],\n        [3, 4]])'
     x = GTorch.tensor(2.5, device='cpu')
-    assert str(x) == f'{x}' == 'tensor(2.5000)'
+    assert str(x) == 'tensor(2.5000)' and f'{x}' == '2.5'
     assert repr(GTorch.tensor(2)).startswith('tensor(2')
     assert 'float64' in repr(GTorch.tensor([1.0], dtype='float64'))
     assert 'requires_grad' in repr(GTorch.tensor([1.0], requires_grad=True))

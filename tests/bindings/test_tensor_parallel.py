@@ -11,11 +11,13 @@ import gtorch.distributed as dist
 import ranks
 import tap
 from gi.repository import GTorch
+from gtorch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, set_model_state_dict
 from gtorch.distributed.device_mesh import init_device_mesh
 from gtorch.distributed.tensor import Replicate, Shard
 from gtorch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 N = 4
+FULL = StateDictOptions(full_state_dict=True)
 
 
 class Model(torch.nn.Module):
@@ -93,7 +95,7 @@ def rank_exchanges_can_be_differentiated():
     x = torch.arange(8.0).requires_grad_()
     part = GTorch.parallel_split(group, x)
     assert part.tolist() == [2 * rank, 2 * rank + 1]
-    whole = GTorch.parallel_gather(group, part)
+    whole = GTorch.parallel_gather(group, part, -1)
     assert torch.equal(whole, x)
     (whole * torch.arange(8.0)).sum().backward()
     assert x.grad.tolist() == list(range(8))
@@ -102,10 +104,58 @@ def rank_exchanges_can_be_differentiated():
     assert torch.equal(total, x * 10)
     total.sum().backward()
     assert x.grad.tolist() == [10] * 8
-    tap.raises(Exception, lambda: GTorch.parallel_split(group, torch.ones(6)), 'multiple')
-    tap.raises(Exception, lambda: GTorch.parallel_split(group, torch.ones(())), 'multiple')
+    x = torch.arange(6.0).requires_grad_()
+    part = GTorch.parallel_split(group, x)
+    assert part.tolist() == [[0, 1], [2, 3], [4, 5], []][rank]
+    whole = GTorch.parallel_gather(group, part, 6)
+    assert torch.equal(whole, x)
+    (whole * torch.arange(6.0)).sum().backward()
+    assert x.grad.tolist() == list(range(6))
+    tap.raises(Exception, lambda: GTorch.parallel_gather(group, torch.ones(3), 6), 'its last dimension has')
+    tap.raises(Exception, lambda: GTorch.parallel_split(group, torch.ones(())), 'without dimensions')
+    x = torch.arange(8.0).requires_grad_()
     y = GTorch.parallel_copy(group, x).sum()
     tap.raises(RuntimeError, lambda: torch.autograd.grad(y, x, create_graph=True), 'create_graph')
+
+
+class Uneven(torch.nn.Module):
+    """Sizes that four ranks do not divide; the last rank has no output of the head."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.other = torch.nn.Embedding(13, 7), torch.nn.Embedding(13, 7)
+        self.up, self.down = torch.nn.Linear(7, 10), torch.nn.Linear(10, 7)
+        self.head, self.mix = torch.nn.Linear(7, 3), torch.nn.Linear(3, 13)
+
+    forward = Model.forward
+
+
+def rank_sizes_may_be_any():
+    torch.manual_seed(1)
+    alone = Uneven()
+    torch.manual_seed(1)
+    net = parallelize_module(Uneven(), None, PLAN)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1, momentum=0.9) for one in (alone, net)]
+    for i in range(3):
+        x, y = batch(i)
+        losses = []
+        for one, optimizer in zip((alone, net), optimizers):
+            optimizer.zero_grad()
+            losses.append(learn(one, x, y))
+            losses.append(torch.nn.utils.clip_grad_norm_(one.parameters(), 0.5))
+            optimizer.step()
+        assert torch.allclose(losses[0], losses[2], atol=1e-5) and torch.allclose(losses[1], losses[3], atol=1e-5)
+    assert net.head.weight.shape[0] == (0 if dist.get_rank() == 3 else 1)
+    full = get_model_state_dict(net, options=FULL)
+    for name, one in alone.state_dict().items():
+        assert full[name].shape == one.shape and torch.allclose(full[name], one, atol=1e-5), name
+    torch.manual_seed(7)
+    other = Uneven().state_dict()
+    set_model_state_dict(net, other, options=FULL)
+    assert all(torch.equal(one, other[name]) for name, one in get_model_state_dict(net, options=FULL).items())
+    tap.raises(ValueError, lambda: set_model_state_dict(net, {**other, 'up.bias': torch.ones(3)}, options=FULL),
+               'the shape')
+    tap.raises(ValueError, lambda: parallelize_module(torch.nn.Embedding(5, 2), None, RowwiseParallel()), 'has none')
 
 
 def rank_meshes_have_groups_of_lines():
@@ -151,8 +201,6 @@ def rank_what_cannot_be_divided_is_refused():
     style = ColwiseParallel()
     parallelize_module(linear, None, style)
     tap.raises(ValueError, lambda: parallelize_module(linear, None, style), 'divided already')
-    tap.raises(ValueError, lambda: parallelize_module(torch.nn.Linear(4, 6), None, style), 'multiple of 4')
-    tap.raises(ValueError, lambda: parallelize_module(torch.nn.Linear(6, 4), None, RowwiseParallel()), 'multiple of 4')
     tap.raises(ValueError, lambda: parallelize_module(torch.nn.ReLU(), None, style), 'neither a Linear')
     tap.raises(ValueError, lambda: parallelize_module(torch.nn.LazyLinear(4), None, style), 'lazy')
     padded = torch.nn.Embedding(4, 4, padding_idx=1)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A tool for NVTX_INJECTION64_PATH, which keeps the events that it is told of. */
+/* A tool for NVTX_INJECTION64_PATH, which keeps the events that it is told of, and appends them to the file
+ * NVTX_TOOL_LOG. */
 
 #include <glib.h>
+#include <stdio.h>
 
 #define EXPORT __attribute__ ((visibility ("default")))
 
@@ -21,7 +23,14 @@ static GPrivate depth;
 static void
 take (const gchar *what, const gchar *message)
 {
+  const gchar *path = g_getenv ("NVTX_TOOL_LOG");
+  FILE *file = path != NULL ? fopen (path, "a") : NULL;
+
   g_string_append_printf (log_of_events, "%s(%s) ", what, message);
+  if (file == NULL)
+    return;
+  fprintf (file, "%s(%s) ", what, message);
+  fclose (file);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include <gtorch/gtorch.h>
 
 #include <dlfcn.h>
+#include <string.h>
 
 #define PATH "NVTX_INJECTION64_PATH"
 
@@ -37,6 +38,87 @@ events_reach_the_tool (void)
                    "mark(here) push(outer) push(inner) pop() pop() start(apart) end(the range) ");
 }
 
+/* The tool; the log is emptied. */
+static gchar *
+take_log (void)
+{
+  const gchar *(*get_log) (void) = NULL;
+  static gsize n_taken;
+  gpointer library = dlopen (g_getenv ("NVTX_TOOL"), RTLD_LAZY);
+  const gchar *all;
+
+  g_assert_nonnull (library);
+  *(gpointer *) &get_log = dlsym (library, "nvtx_tool_get_log");
+  all = get_log () + n_taken;
+  n_taken += strlen (all);
+  return g_strdup (all);
+}
+
+static void
+operations_are_ranges (void)
+{
+  const gint64 shape[] = { 2, 3 };
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GTorchTensor) row = NULL;
+  g_autofree gchar *none = NULL;
+  g_autofree gchar *names = NULL;
+  g_autofree gchar *sizes = NULL;
+  g_autofree gchar *backward = NULL;
+  g_autofree gchar *after = NULL;
+  g_autoptr (GTorchProfileRange) range = NULL;
+
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_setenv (PATH, g_getenv ("NVTX_TOOL"), TRUE);
+  g_assert_false (gtorch_is_emit_nvtx_enabled ());
+  x = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  row = gtorch_ones (shape + 1, 1, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_assert_true (gtorch_nvtx_is_traced ());
+  none = take_log ();
+  g_assert_cmpstr (none, ==, "");
+  gtorch_set_emit_nvtx (TRUE, FALSE);
+  g_assert_true (gtorch_is_emit_nvtx_enabled ());
+  gtorch_nvtx_range_push ("outer");
+  y = gtorch_tensor_mul (x, row, NULL);
+  g_assert_nonnull (gtorch_tensor_exp_inplace (y, NULL));
+  gtorch_nvtx_range_pop ();
+  names = take_log ();
+  g_assert_cmpstr (names, ==, "push(outer) push(mul) pop() push(exp_) pop() pop() ");
+  gtorch_set_emit_nvtx (TRUE, TRUE);
+  g_clear_pointer (&y, gtorch_tensor_unref);
+  y = gtorch_tensor_add (x, row, 1, NULL);
+  z = gtorch_cat ((GTorchTensor *[]){ x, y }, 2, 0, NULL);
+  g_assert_nonnull (z);
+  sizes = take_log ();
+  g_assert_cmpstr (sizes, ==,
+                   "push(add, sizes = [[2, 3], [3], []]) pop() "
+                   "push(cat, sizes = [[[2, 3], [2, 3]], []]) pop() ");
+  gtorch_set_emit_nvtx (TRUE, FALSE);
+  gtorch_tensor_set_requires_grad (row, TRUE, NULL);
+  g_clear_pointer (&z, gtorch_tensor_unref);
+  range = gtorch_profile_range_new ("part");
+  z = gtorch_tensor_sum (row, NULL, 0, FALSE, 0, NULL);
+  g_assert_true (gtorch_tensor_backward (z, NULL, FALSE, FALSE, NULL));
+  gtorch_profile_range_end (range);
+  backward = take_log ();
+  g_test_message ("%s", backward);
+  g_assert_true (g_str_has_prefix (backward, "push(part) push(sum) pop() "));
+  g_assert_nonnull (strstr (backward, "push(backward of sum, stashed seq = "));
+  g_assert_true (g_str_has_suffix (backward, "pop() pop() "));
+  gtorch_set_emit_nvtx (FALSE, FALSE);
+  g_assert_false (gtorch_is_emit_nvtx_enabled ());
+  g_clear_pointer (&z, gtorch_tensor_unref);
+  z = gtorch_tensor_add (x, row, 1, NULL);
+  after = take_log ();
+  g_assert_cmpstr (after, ==, "");
+}
+
 static void
 assert_silent (void)
 {
@@ -46,6 +128,10 @@ assert_silent (void)
   g_assert_cmpint (gtorch_nvtx_range_pop (), ==, -2);
   g_assert_cmpuint (gtorch_nvtx_range_start ("apart"), ==, 0);
   gtorch_nvtx_range_end (0);
+  gtorch_set_emit_nvtx (TRUE, TRUE);
+  g_assert_true (gtorch_is_emit_nvtx_enabled ());
+  gtorch_tensor_unref (gtorch_ones (NULL, 0, GTORCH_DTYPE_FLOAT32, NULL, NULL));
+  gtorch_set_emit_nvtx (FALSE, FALSE);
 }
 
 static void
@@ -97,6 +183,7 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/Nvtx/events_reach_the_tool", events_reach_the_tool);
+  g_test_add_func ("/GTorch/Nvtx/operations_are_ranges", operations_are_ranges);
   g_test_add_func ("/GTorch/Nvtx/without_a_tool_nothing_happens", without_a_tool_nothing_happens);
   g_test_add_func ("/GTorch/Nvtx/a_missing_tool_is_warned_about", a_missing_tool_is_warned_about);
   g_test_add_func ("/GTorch/Nvtx/a_tool_may_refuse", a_tool_may_refuse);

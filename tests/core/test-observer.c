@@ -26,6 +26,8 @@ typedef enum
   JOIN,
   HOST_WAIT,
   HOST_WAITED,
+  HOST_BLOCK_BEGIN,
+  HOST_BLOCK_END,
   STORAGE_WAITED,
   HOST_COPY,
   STORAGE_FREE,
@@ -33,13 +35,45 @@ typedef enum
   CAPTURE_END,
   HOST_WORK,
   GRAD,
+  PREPARE,
+  VIEW,
+  COMPOSITE_BEGIN,
+  COMPOSITE_END,
+  RECORDED,
+  BACKWARD_BEGIN,
+  BACKWARD_END,
+  STORAGE_NEW,
   N_EVENTS
 } Event;
 
 static const gchar *const names[N_EVENTS] = {
-  "call_begin",   "call_end",      "copy",        "replay_begin", "replay_end",     "record",
-  "wait",         "join",          "host_wait",   "host_waited",  "storage_waited", "host_copy",
-  "storage_free", "capture_begin", "capture_end", "host_work",    "grad",
+  "call_begin",
+  "call_end",
+  "copy",
+  "replay_begin",
+  "replay_end",
+  "record",
+  "wait",
+  "join",
+  "host_wait",
+  "host_waited",
+  "host_block_begin",
+  "host_block_end",
+  "storage_waited",
+  "host_copy",
+  "storage_free",
+  "capture_begin",
+  "capture_end",
+  "host_work",
+  "grad",
+  "prepare",
+  "view",
+  "composite_begin",
+  "composite_end",
+  "recorded",
+  "backward_begin",
+  "backward_end",
+  "storage_new",
 };
 
 static gint counts[N_EVENTS];   /* atomically */
@@ -126,6 +160,20 @@ count_host_waited (GTorchMark *mark)
 }
 
 static void
+count_host_block_begin (GTorchDevice *device)
+{
+  g_assert_nonnull (device);
+  note (HOST_BLOCK_BEGIN, NULL);
+}
+
+static void
+count_host_block_end (GTorchDevice *device)
+{
+  g_assert_nonnull (device);
+  note (HOST_BLOCK_END, NULL);
+}
+
+static void
 count_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq)
 {
   note (STORAGE_WAITED, NULL);
@@ -168,6 +216,57 @@ count_grad (GTorchImpl *grad)
   note (GRAD, NULL);
 }
 
+static void
+count_prepare (GTorchOpCall *call)
+{
+  note (PREPARE, NULL);
+}
+
+static void
+count_view (GTorchOpCall *call)
+{
+  note (VIEW, NULL);
+}
+
+static void
+count_composite_begin (const GTorchOpClass *op)
+{
+  note (COMPOSITE_BEGIN, NULL);
+}
+
+static void
+count_composite_end (const GTorchOpClass *op)
+{
+  note (COMPOSITE_END, NULL);
+}
+
+static void
+count_recorded (guint64 sequence)
+{
+  g_assert_cmpuint (sequence, >, 0);
+  note (RECORDED, NULL);
+}
+
+static void
+count_backward_begin (const gchar *name, guint64 sequence)
+{
+  g_assert_nonnull (name);
+  note (BACKWARD_BEGIN, NULL);
+}
+
+static void
+count_backward_end (const gchar *name, guint64 sequence)
+{
+  note (BACKWARD_END, NULL);
+}
+
+static void
+count_storage_new (GTorchStorage *storage)
+{
+  g_assert_cmpint (g_atomic_int_get (&storage->ref_count), ==, 1);
+  note (STORAGE_NEW, NULL);
+}
+
 static const GTorchObserver counter = {
   .rank = 5,
   .call_begin = count_call_begin,
@@ -180,6 +279,8 @@ static const GTorchObserver counter = {
   .join = count_join,
   .host_wait = count_host_wait,
   .host_waited = count_host_waited,
+  .host_block_begin = count_host_block_begin,
+  .host_block_end = count_host_block_end,
   .storage_waited = count_storage_waited,
   .host_copy = count_host_copy,
   .storage_free = count_storage_free,
@@ -187,6 +288,14 @@ static const GTorchObserver counter = {
   .capture_end = count_capture_end,
   .host_work = count_host_work,
   .grad = count_grad,
+  .prepare = count_prepare,
+  .view = count_view,
+  .composite_begin = count_composite_begin,
+  .composite_end = count_composite_end,
+  .recorded = count_recorded,
+  .backward_begin = count_backward_begin,
+  .backward_end = count_backward_end,
+  .storage_new = count_storage_new,
 };
 
 static const GTorchObserver counter_in_captures = {
@@ -281,6 +390,19 @@ hold (gpointer gate, GError **error)
   return TRUE;
 }
 
+static void
+use_views (void)
+{
+  g_autoptr (GTorchTensor) x = filled (3);
+  g_autoptr (GTorchTensor) y = NULL;
+
+  y = gtorch_tensor_flatten (x, 0, -1, NULL);
+  g_assert_nonnull (y);
+  g_clear_object (&y);
+  y = gtorch_tensor_unsqueeze (x, 0, NULL);
+  g_assert_nonnull (y);
+}
+
 /* The CPU's streams: a join and a wait for a storage need work that is not done yet. */
 static void
 use_busy_stream (void)
@@ -341,6 +463,7 @@ each_event_is_reported (void)
     return;
   observe (&counter);
   use_streams ();
+  use_views ();
   use_busy_stream ();
   use_grads ();
   gtorch_manual_seed (0);
@@ -355,7 +478,10 @@ each_event_is_reported (void)
         g_assert_cmpint (count (i), >, 0);
       }
   g_assert_cmpint (count (CALL_BEGIN), ==, count (CALL_END));
+  g_assert_cmpint (count (COMPOSITE_BEGIN), ==, count (COMPOSITE_END));
+  g_assert_cmpint (count (BACKWARD_BEGIN), ==, count (BACKWARD_END));
   g_assert_cmpint (count (REPLAY_BEGIN), ==, count (REPLAY_END));
+  g_assert_cmpint (count (HOST_BLOCK_BEGIN), ==, count (HOST_BLOCK_END));
   g_assert_cmpint (count (CAPTURE_BEGIN), ==, count (CAPTURE_END));
   g_assert_cmpint (count (HOST_WAITED), >=, count (STORAGE_WAITED));
 

@@ -424,8 +424,117 @@ out_of_memory_names_the_call_sites_of_the_largest (void)
   g_assert_nonnull (at);
   at = strstr (at + 1, "; 1 × zeros, together 1.0");
   g_assert_nonnull (at);
+  at = strstr (at + 1, "; to drop what was made in one of these places alone is not enough");
+  g_assert_nonnull (at);
   g_assert_null (strstr (at + 1, "; "));
   g_assert_null (strstr (error->message, "record_history"));
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+}
+
+/* --- places in the words of a language --- */
+
+static gchar *
+tell_place (gpointer number, G_GNUC_UNUSED GError **error)
+{
+  return g_strdup_printf ("app.py:%d, in leak: x = <b>\nmain.py:3, in <module>",
+                          GPOINTER_TO_INT (number));
+}
+
+/* Of random tensors at six places, some are freed. Whatever place the message names as enough must be, and the
+ * others must not if it says so. */
+static void
+what_is_said_to_be_enough_is_enough (void)
+{
+  g_autoptr (GRand) rand = g_rand_new_with_seed (11);
+  GPtrArray *live[6];
+  guint round, n_enough = 0, n_not = 0, i, k;
+
+  for (i = 0; i < G_N_ELEMENTS (live); i++)
+    live[i] = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
+  for (round = 0; round < 250; round++)
+    {
+      g_autoptr (GTorchImpl) more = NULL;
+      g_autoptr (GError) error = NULL;
+      gint64 n_bytes = round % 5 == 0 ? 600 * 1024 : g_rand_int_range (rand, 20, 200) * MIB;
+      const gchar *enough, *last = NULL;
+
+      for (i = 0; i < G_N_ELEMENTS (live); i++)
+        g_ptr_array_set_size (live[i], 0);
+      for (k = 0; k < 40; k++)
+        {
+          const gint64 size = g_rand_boolean (rand) ? g_rand_int_range (rand, 1, 16) * MIB
+                                                    : g_rand_int_range (rand, 1, 2 * MIB);
+          GTorchImpl *one;
+
+          i = g_rand_int_range (rand, 0, G_N_ELEMENTS (live));
+          gtorch_set_place_func (TRUE, tell_place, GINT_TO_POINTER (i), NULL);
+          one = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &size, 1, NULL);
+          if (one != NULL)
+            g_ptr_array_add (live[i], one);
+        }
+      for (i = 0; i < G_N_ELEMENTS (live); i++)
+        for (k = 0; k < live[i]->len;)
+          if (g_rand_int_range (rand, 0, 4) == 0)
+            g_ptr_array_remove_index_fast (live[i], k);
+          else
+            k++;
+      more = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error);
+      if (more != NULL)
+        continue;
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+      g_assert_nonnull (strstr (error->message, " × memory, together "));
+      enough = strstr (error->message, "; it is enough to drop what was made in app.py:");
+      if (enough != NULL)
+        {
+          g_assert_null (strstr (enough, "main.py")); /* only the innermost place is named */
+          i = g_ascii_strtoull (strstr (enough, ":") + 1, NULL, 10);
+          g_ptr_array_set_size (live[i], 0);
+          more = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, NULL);
+          g_assert_nonnull (more);
+          n_enough++;
+          continue;
+        }
+      g_assert_nonnull (strstr (error->message, "one of these places alone is not enough"));
+      while ((last = strstr (last != NULL ? last + 1 : error->message, ", in app.py:")) != NULL)
+        {
+          i = g_ascii_strtoull (last + strlen (", in app.py:"), NULL, 10);
+          if (last == strstr (error->message, ", in app.py:"))
+            g_ptr_array_set_size (live[i], 0);
+        }
+      more = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, NULL);
+      g_assert_null (more);
+      n_not++;
+    }
+  for (i = 0; i < G_N_ELEMENTS (live); i++)
+    g_ptr_array_unref (live[i]);
+  g_test_message ("%u were enough, %u were not", n_enough, n_not);
+  g_assert_cmpuint (n_enough, >, 5);
+  g_assert_cmpuint (n_not, >, 5);
+  gtorch_set_place_func (TRUE, NULL, NULL, NULL);
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
+}
+
+static void
+frames_begin_with_the_language (void)
+{
+  g_autoptr (GTorchImpl) x = NULL;
+  Value *all, *frames;
+
+  gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
+  gtorch_set_place_func (FALSE, tell_place, GINT_TO_POINTER (7), NULL);
+  x = bytes (12800);
+  gtorch_set_place_func (TRUE, NULL, NULL, NULL);
+  all = snapshot ();
+  frames = get (find_block (all, 12800), "frames");
+  g_assert_cmpuint (frames->items->len, >, 3);
+  g_assert_cmpstr (get (at (frames, 0), "filename")->text, ==, "app.py");
+  g_assert_cmpint (get (at (frames, 0), "line")->number, ==, 7);
+  g_assert_cmpstr (get (at (frames, 0), "name")->text, ==, "leak");
+  g_assert_cmpstr (get (at (frames, 1), "filename")->text, ==, "main.py");
+  g_assert_cmpstr (get (at (frames, 1), "name")->text, ==, "<module>");
+  value_free (all);
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
 }
 
@@ -444,6 +553,8 @@ main (gint argc, gchar **argv)
   TEST (a_snapshot_is_saved_whole);
   TEST (the_cpu_has_no_history);
   TEST (out_of_memory_names_the_call_sites_of_the_largest);
+  TEST (what_is_said_to_be_enough_is_enough);
+  TEST (frames_begin_with_the_language);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   assert_no_misuse ();

@@ -104,6 +104,7 @@ def a_missing_library_names_its_package():
         ('cublasLt', 'libcublasLt', 'nvidia-cublas'),
         ('cudnn', 'libcudnn', 'nvidia-cudnn-cu13'),
         ('cufft', 'libcufft', 'nvidia-cufft'),
+        ('cupti', 'libcupti', 'nvidia-cuda-cupti'),
         ('cusolver', 'libcusolver', 'nvidia-cusolver'),
         ('nccl', 'libnccl', 'nvidia-nccl-cu13'),
         ('nvml', 'libnvidia-ml', 'libnvidia-ml1'),

@@ -416,6 +416,52 @@ test_closed_gives_nothing (void)
     }
 }
 
+static gpointer
+next_in_thread (gpointer iter)
+{
+  GError *error = NULL;
+  GTorchSample *batch = gtorch_data_loader_iter_next (iter, NULL, &error);
+
+  g_assert_no_error (error);
+  return batch;
+}
+
+/* The second of two threads does not wait for a batch that the first one takes. */
+static void
+test_another_thread_is_refused (void)
+{
+  g_autoptr (Counted) dataset = counted_new (8);
+  g_autoptr (GCancellable) cancelled = g_cancellable_new ();
+  gint workers;
+
+  g_cancellable_cancel (cancelled);
+  for (workers = 0; workers <= 2; workers++)
+    {
+      g_autoptr (GTorchDataLoader) loader = new_loader ("dataset", dataset, "num-workers", workers);
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchDataLoaderIter) iter = NULL;
+      GThread *thread;
+
+      g_atomic_int_set (&dataset->is_shut, TRUE);
+      iter = gtorch_data_loader_iterate (loader, &error);
+      thread = g_thread_new ("next", next_in_thread, iter);
+      do /* before the thread is there, the call is cancelled */
+        {
+          g_clear_error (&error);
+          g_usleep (100);
+          g_assert_null (gtorch_data_loader_iter_next (iter, cancelled, &error));
+        }
+      while (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_PENDING);
+      g_clear_error (&error);
+      g_atomic_int_set (&dataset->is_shut, FALSE);
+      gtorch_sample_unref (g_thread_join (thread));
+      gtorch_sample_unref (gtorch_data_loader_iter_next (iter, NULL, &error));
+      g_assert_no_error (error);
+      g_assert_cmpint (gtorch_data_loader_iter_get_position (iter), ==, 2);
+    }
+}
+
 static void
 test_prefetch_is_bounded (void)
 {
@@ -450,6 +496,7 @@ main (int argc, char **argv)
   ADD (tensor_dataset_gives_rows);
   ADD (two_epochs_can_be_read_at_a_time);
   ADD (closed_gives_nothing);
+  ADD (another_thread_is_refused);
   ADD (prefetch_is_bounded);
   return g_test_run ();
 }

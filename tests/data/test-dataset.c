@@ -120,6 +120,8 @@ test_tensors_are_rows (void)
   g_clear_error (&error);
   g_assert_null (gtorch_tensor_dataset_new (&scalar, 1, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "tensor_dataset: tensor 0 has no dimensions: samples are the rows of tensors");
   g_clear_error (&error);
   g_assert_null (gtorch_tensor_dataset_new (NULL, 0, &error));
   g_assert_cmpstr (error->message, ==, "tensor_dataset: there must be a tensor");

@@ -23,9 +23,9 @@ CLEAN = {name: value for name, value in os.environ.items()
 class Run:
     """A gtorch-run that is at work. What it writes goes to files, which never fill."""
 
-    def __init__(self, *arguments, script=None, **environment):
+    def __init__(self, *arguments, script=None, prefix=(), **environment):
         self.folder = tempfile.TemporaryDirectory()
-        command = [PROGRAM, *arguments]
+        command = [*prefix, PROGRAM, *arguments]
         if script is not None:
             path = os.path.join(self.folder.name, 'worker.py')
             with open(path, 'w', encoding='utf-8') as file:

@@ -142,6 +142,7 @@ def programs_of_all_kinds_are_run():
         raise tap.Skip('gjs is not installed')
     with tempfile.TemporaryDirectory() as folder:
         for name, option, text in (('a.js', (), 'print (imports.gi.GLib.getenv ("RANK"), ARGV);'),
+                                   ('d.js', (), '// a\nimport GLib from "gi://GLib"; print (GLib.getenv ("RANK"));'),
                                    ('b.js', ('-m',), 'import GLib from "gi://GLib"; print (GLib.getenv ("RANK"));'),
                                    ('c.mjs', (), 'import GLib from "gi://GLib"; print (GLib.getenv ("RANK"));')):
             path = os.path.join(folder, name)

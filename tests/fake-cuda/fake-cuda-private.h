@@ -53,6 +53,12 @@ extern guint fake_n_devices;
 extern gboolean fake_have_peers, fake_borrows, fake_multiplies;
 extern FakeCudaAccounts fake_accounts;
 
+/* NULL: nobody traces. */
+extern const FakeCudaTracer *fake_tracer;
+gint64 fake_now (void);
+/* The number of the call of this thread. */
+guint fake_correlation (void);
+
 /* Counts the call, triggers planned faults and takes the lock. Returns 0 to continue. */
 CUresult fake_enter (guint function);
 CUresult fake_leave (CUresult result);
@@ -181,7 +187,8 @@ typedef struct
 struct _FakeOp
 {
   FakeKind kind;
-  guint64 number; /* identifies the recording, as addresses are reused */
+  guint correlation; /* the call that has enqueued it */
+  guint64 number;    /* identifies the recording, as addresses are reused */
   union
   {
     struct

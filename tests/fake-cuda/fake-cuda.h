@@ -86,6 +86,37 @@ FAKE_CUDA_API gint fake_cuda_enqueue (gpointer stream, void (*func) (gpointer da
  * until it returns TRUE. */
 FAKE_CUDA_API gint fake_cuda_enqueue_poll (gpointer stream, gboolean (*func) (gpointer data),
                                            gpointer data);
+/* --- traces, for the stand-in of NVIDIA's library of traces --- */
+typedef enum
+{
+  FAKE_CUDA_RAN_KERNEL,
+  FAKE_CUDA_RAN_COPY,
+  FAKE_CUDA_RAN_SET,
+} FakeCudaRan;
+
+typedef struct
+{
+  FakeCudaRan kind;
+  guint correlation; /* the number of the call that has enqueued it */
+  guint device, stream;
+  gint64 start, end; /* nanoseconds of CLOCK_MONOTONIC */
+  const gchar *name; /* of a kernel */
+  guint grid[3], block[3], shared;
+  gsize n_bytes;
+  gboolean from_host, to_host;
+} FakeCudaWork;
+
+/* Both are called with the state of the driver locked. The number of a call is that of its thread until it
+ * ends. */
+typedef struct
+{
+  void (*called) (guint correlation, guint function, gint64 start, gint64 end);
+  void (*ran) (const FakeCudaWork *work);
+} FakeCudaTracer;
+
+/* NULL: none. */
+FAKE_CUDA_API void fake_cuda_set_tracer (const FakeCudaTracer *tracer);
+
 /* Copies the present contents of a device address, regardless of pending work. */
 FAKE_CUDA_API gboolean fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes);
 

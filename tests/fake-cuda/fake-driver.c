@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake-cuda-private.h"
@@ -192,6 +193,40 @@ static void __attribute__ ((constructor)) set_up (void)
 
 /* --- calls --- */
 
+/* --- traces --- */
+
+const FakeCudaTracer *fake_tracer;
+static guint last_correlation;
+/* Of the call of this thread. */
+static __thread struct
+{
+  guint correlation, function;
+  gint64 start;
+} traced;
+
+gint64
+fake_now (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  return now.tv_sec * G_GINT64_CONSTANT (1000000000) + now.tv_nsec;
+}
+
+guint
+fake_correlation (void)
+{
+  return traced.correlation;
+}
+
+void
+fake_cuda_set_tracer (const FakeCudaTracer *tracer)
+{
+  g_mutex_lock (&fake_lock);
+  fake_tracer = tracer;
+  g_mutex_unlock (&fake_lock);
+}
+
 CUresult
 fake_enter (guint function)
 {
@@ -226,12 +261,21 @@ fake_enter (guint function)
     result = CUDA_ERROR_NOT_INITIALIZED;
   if (result != CUDA_SUCCESS)
     g_mutex_unlock (&fake_lock);
+  else if (fake_tracer != NULL)
+    {
+      traced.correlation = ++last_correlation;
+      traced.function = function;
+      traced.start = fake_now ();
+    }
   return result;
 }
 
 CUresult
 fake_leave (CUresult result)
 {
+  if (fake_tracer != NULL && traced.correlation != 0)
+    fake_tracer->called (traced.correlation, traced.function, traced.start, fake_now ());
+  traced.correlation = 0;
   g_mutex_unlock (&fake_lock);
   return result;
 }

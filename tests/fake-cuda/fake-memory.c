@@ -2,17 +2,22 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Memory of the fake's devices. The host cannot access a reserved address range; the fake itself accesses
- * the mapped memory through a second range of the same size, its shadow. */
+ * the mapped memory through a second range of the same size, its shadow. Memory that is shared with another
+ * process moves to a file in memory when it is exported. */
 
 #include "config.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake-cuda-private.h"
 
-#define FRESH 0xcd /* the value of memory that was never written */
+#define FRESH        0xcd /* the value of memory that was never written */
+#define MAX_RESERVED (G_GUINT64_CONSTANT (1) << 45)
 
 typedef struct
 {
@@ -20,6 +25,8 @@ typedef struct
   gsize size;
   guint n_mappings;
   gboolean released;
+  int fd;               /* the file of memory that processes share, or -1 */
+  gboolean is_imported; /* another process has made the memory */
 } Handle;
 
 typedef struct
@@ -37,6 +44,7 @@ typedef struct
   GArray *mappings;  /* of Mapping, by offset */
   gboolean is_plain; /* from cuMemAlloc () */
   gboolean is_async; /* from cuMemAllocAsync () */
+  guint n_opened;    /* from cuIpcOpenMemHandle (): how often it is open */
 } Reservation;
 
 static GPtrArray *reservations;
@@ -122,11 +130,27 @@ fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes)
 
 /* --- addresses --- */
 
+/* Returns addresses that begin with a page of the fake: not every system gives such by itself. */
+static void *
+reserve_addresses (gsize n_bytes)
+{
+  char *data = mmap (NULL, n_bytes + FAKE_PAGE, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const gsize before = (gsize) - (guintptr) data % FAKE_PAGE;
+
+  if (data == MAP_FAILED)
+    return data;
+  if (before > 0)
+    munmap (data, before);
+  munmap (data + before + n_bytes, FAKE_PAGE - before);
+  return data + before;
+}
+
 static Reservation *
 reserve (gsize n_bytes)
 {
   Reservation *r = g_new0 (Reservation, 1);
-  void *base = mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *base = reserve_addresses (n_bytes);
   void *shadow =
       mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -160,6 +184,8 @@ cuMemAddressReserve (CUdeviceptr *address, size_t n_bytes, size_t alignment, CUd
   ENTER_CURRENT (cuMemAddressReserve, device);
   if (n_bytes == 0 || n_bytes % FAKE_PAGE != 0 || flags != 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (n_bytes > MAX_RESERVED)
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
   *address = reserve (n_bytes)->base;
   fake_accounts.reservations++;
   LEAVE (CUDA_SUCCESS);
@@ -190,6 +216,7 @@ handle_new (FakeDevice *device, gsize size)
 
   handle->device = device;
   handle->size = size;
+  handle->fd = -1;
   device->used += size;
   return handle;
 }
@@ -199,7 +226,10 @@ handle_drop (Handle *handle)
 {
   if (!handle->released || handle->n_mappings > 0)
     return;
-  handle->device->used -= handle->size;
+  if (!handle->is_imported)
+    handle->device->used -= handle->size;
+  if (handle->fd >= 0)
+    close (handle->fd);
   g_free (handle);
 }
 
@@ -246,6 +276,15 @@ fresh_page (void)
   return fd;
 }
 
+static void
+map_file (Reservation *r, gsize offset, const Handle *handle)
+{
+  void *at = mmap (r->shadow + offset, handle->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   handle->fd, 0);
+
+  g_assert (at != MAP_FAILED);
+}
+
 /* The contents from a former mapping are lost; no program may rely on them. */
 static void
 map (Reservation *r, gsize offset, Handle *handle, guint position)
@@ -253,7 +292,9 @@ map (Reservation *r, gsize offset, Handle *handle, guint position)
   const Mapping m = { offset, handle->size, handle, 0 };
   gsize done;
 
-  for (done = 0; done < handle->size; done += FAKE_PAGE)
+  if (handle->fd >= 0)
+    map_file (r, offset, handle);
+  for (done = 0; handle->fd < 0 && done < handle->size; done += FAKE_PAGE)
     {
       void *at = mmap (r->shadow + offset + done, FAKE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fresh_page (), 0);
@@ -329,8 +370,10 @@ cuMemMap (CUdeviceptr address, size_t n_bytes, size_t offset, CUmemGenericAlloca
   r = find_reservation (address, n_bytes);
   handle = find_handle (number);
   if (r == NULL || handle == NULL || address % FAKE_PAGE != 0 || offset != 0 || flags != 0
-      || n_bytes != handle->size)
+      || (n_bytes != handle->size && !handle->is_imported))
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemMap with bad arguments"));
+  if (n_bytes != handle->size) /* another process has told the size */
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
   if (!is_free (r, address - r->base, n_bytes, &position))
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemMap where memory is mapped already"));
   map (r, address - r->base, handle, position);
@@ -456,6 +499,21 @@ deallocate (Reservation *r)
 }
 
 CUresult
+cuMemGetAddressRange (CUdeviceptr *start, size_t *n_bytes, CUdeviceptr address)
+{
+  FakeDevice *device;
+  const Reservation *r;
+
+  ENTER_CURRENT (cuMemGetAddressRange, device);
+  r = find_reservation (address, 1);
+  if (r == NULL)
+    LEAVE (CUDA_ERROR_NOT_FOUND);
+  *start = r->base;
+  *n_bytes = r->size;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
 cuMemAlloc (CUdeviceptr *address, size_t n_bytes)
 {
   FakeDevice *device;
@@ -482,10 +540,219 @@ cuMemFree (CUdeviceptr address)
   ENTER_CURRENT (cuMemFree, device);
   REFUSE_IN_CAPTURE ();
   r = find_reservation (address, 1);
-  if (r == NULL || !r->is_plain || r->base != address)
+  if (r == NULL || !r->is_plain || r->n_opened > 0 || r->base != address)
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFree of what was not allocated"));
   fake_device_drain (device);
   deallocate (r);
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* --- memory that processes share --- */
+
+#define MAGIC G_GUINT64_CONSTANT (0x46616b654d656d21)
+#define NAME  "fake-cuda-memory-"
+
+typedef struct
+{
+  guint64 magic;
+  gint32 process, fd;
+} MemHandle;
+
+/* Moves the memory to a file, whose name tells the device. */
+static gboolean
+share (Handle *handle)
+{
+  g_autofree gchar *name = g_strdup_printf (NAME "%u", handle->device->physical);
+  gboolean is_copied = FALSE;
+  guint i, k;
+
+  if (handle->fd >= 0)
+    return TRUE;
+  handle->fd = memfd_create (name, MFD_CLOEXEC);
+  if (handle->fd < 0 || ftruncate (handle->fd, (off_t) handle->size) < 0)
+    return FALSE;
+  for (i = 0; reservations != NULL && i < reservations->len; i++)
+    {
+      Reservation *r = reservations->pdata[i];
+
+      for (k = 0; k < r->mappings->len; k++)
+        {
+          const Mapping *m = &g_array_index (r->mappings, Mapping, k);
+
+          if (m->handle != handle)
+            continue;
+          if (!is_copied
+              && pwrite (handle->fd, r->shadow + m->offset, handle->size, 0)
+                     != (gssize) handle->size)
+            return FALSE;
+          is_copied = TRUE;
+          map_file (r, m->offset, handle);
+        }
+    }
+  return TRUE;
+}
+
+/* Makes a handle of shared memory; takes the file descriptor. NULL if it is another file. */
+static Handle *
+handle_open (int fd)
+{
+  gchar path[64], name[128] = "";
+  struct stat info;
+  Handle *handle;
+  guint physical, i;
+
+  g_snprintf (path, sizeof path, "/proc/self/fd/%d", fd);
+  if (fd >= 0 && readlink (path, name, sizeof name - 1) > 0
+      && sscanf (name, "/memfd:" NAME "%u", &physical) == 1 && fstat (fd, &info) == 0)
+    for (i = 0; i < fake_n_devices; i++)
+      if (fake_devices[i].physical == physical)
+        {
+          handle = g_new0 (Handle, 1);
+          handle->device = &fake_devices[i];
+          handle->size = (gsize) info.st_size;
+          handle->fd = fd;
+          handle->is_imported = TRUE;
+          return handle;
+        }
+  if (fd >= 0)
+    close (fd);
+  return NULL;
+}
+
+CUresult
+cuMemExportToShareableHandle (void *shareable, CUmemGenericAllocationHandle number,
+                              CUmemAllocationHandleType type, unsigned long long flags)
+{
+  Handle *handle;
+
+  ENTER (cuMemExportToShareableHandle);
+  handle = find_handle (number);
+  if (handle == NULL || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags != 0)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemExportToShareableHandle of what is not"));
+  if (!share (handle))
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
+  *(int *) shareable = fcntl (handle->fd, F_DUPFD_CLOEXEC, 0);
+  LEAVE (*(int *) shareable >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CUresult
+cuMemImportFromShareableHandle (CUmemGenericAllocationHandle *number, void *shareable,
+                                CUmemAllocationHandleType type)
+{
+  FakeDevice *device;
+  Handle *handle;
+
+  ENTER_CURRENT (cuMemImportFromShareableHandle, device);
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  handle = handle_open (fcntl ((int) (gintptr) shareable, F_DUPFD_CLOEXEC, 0));
+  if (handle == NULL)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (handles == NULL)
+    handles = g_ptr_array_new ();
+  g_ptr_array_add (handles, handle);
+  *number = handles->len;
+  fake_accounts.handles++;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuIpcGetMemHandle (CUipcMemHandle *out, CUdeviceptr address)
+{
+  MemHandle own = { MAGIC, getpid (), -1 };
+  FakeDevice *device;
+  Reservation *r;
+  Handle *handle;
+
+  ENTER_CURRENT (cuIpcGetMemHandle, device);
+  r = find_reservation (address, 1);
+  if (r == NULL || !r->is_plain || r->n_opened > 0)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  handle = g_array_index (r->mappings, Mapping, 0).handle;
+  if (!share (handle))
+    LEAVE (CUDA_ERROR_OUT_OF_MEMORY);
+  own.fd = handle->fd;
+  memset (out, 0, sizeof *out);
+  memcpy (out, &own, sizeof own);
+  LEAVE (CUDA_SUCCESS);
+}
+
+/* The reservation in which this memory is open already, or NULL. */
+static Reservation *
+find_opened (const Handle *handle)
+{
+  struct stat info, other;
+  guint i;
+
+  for (i = 0; reservations != NULL && i < reservations->len; i++)
+    {
+      Reservation *r = reservations->pdata[i];
+
+      if (r->n_opened > 0 && fstat (handle->fd, &info) == 0
+          && fstat (g_array_index (r->mappings, Mapping, 0).handle->fd, &other) == 0
+          && info.st_ino == other.st_ino)
+        return r;
+    }
+  return NULL;
+}
+
+CUresult
+cuIpcOpenMemHandle (CUdeviceptr *address, CUipcMemHandle from, unsigned int flags)
+{
+  g_autofree gchar *path = NULL;
+  FakeDevice *device;
+  Reservation *r;
+  MemHandle other;
+  Handle *handle;
+
+  ENTER_CURRENT (cuIpcOpenMemHandle, device);
+  memcpy (&other, &from, sizeof other);
+  if (other.magic != MAGIC || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    LEAVE (CUDA_ERROR_INVALID_VALUE);
+  if (other.process == getpid ()) /* the real driver refuses that, too */
+    LEAVE (CUDA_ERROR_INVALID_CONTEXT);
+  path = g_strdup_printf ("/proc/%d/fd/%d", other.process, other.fd);
+  handle = handle_open (open (path, O_RDWR | O_CLOEXEC));
+  if (handle == NULL || handle->device != device)
+    {
+      if (handle != NULL)
+        {
+          handle->released = TRUE;
+          handle_drop (handle);
+        }
+      LEAVE (CUDA_ERROR_INVALID_VALUE);
+    }
+  r = find_opened (handle);
+  handle->released = TRUE; /* freed together with the mapping */
+  if (r != NULL)
+    handle_drop (handle);
+  else
+    {
+      r = reserve (handle->size);
+      map (r, 0, handle, 0);
+      g_array_index (r->mappings, Mapping, 0).access = 1u << device->index;
+      r->is_plain = TRUE;
+      fake_accounts.handles++;
+    }
+  r->n_opened++;
+  *address = r->base;
+  LEAVE (CUDA_SUCCESS);
+}
+
+CUresult
+cuIpcCloseMemHandle (CUdeviceptr address)
+{
+  FakeDevice *device;
+  Reservation *r;
+
+  ENTER_CURRENT (cuIpcCloseMemHandle, device);
+  REFUSE_IN_CAPTURE ();
+  r = find_reservation (address, 1);
+  if (r == NULL || r->n_opened == 0 || r->base != address)
+    LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuIpcCloseMemHandle of what is not open"));
+  fake_device_drain (device);
+  if (--r->n_opened == 0)
+    deallocate (r);
   LEAVE (CUDA_SUCCESS);
 }
 

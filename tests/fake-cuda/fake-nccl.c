@@ -85,6 +85,7 @@ typedef struct
   gsize count;
   ncclDataType_t type;
   gint op, root;
+  gdouble factor; /* of a sum; 0 for none */
   gboolean is_done;
 } Item;
 
@@ -377,6 +378,15 @@ finish_collective (struct ncclComm *comm, const Item *item)
     reduce_into (comm, item, item->kind == REDUCE_SCATTER ? comm->rank * item->count : 0, to);
 }
 
+static void
+multiply (ncclDataType_t type, char *data, gsize n, gdouble factor)
+{
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    store (type, data, i, load (type, data, i) * factor);
+}
+
 /* Shows the other ranks what this one has, as soon as they have read the last. */
 static gboolean
 post (struct ncclComm *comm, const Item *item)
@@ -391,6 +401,8 @@ post (struct ncclComm *comm, const Item *item)
   if (from == NULL)
     g_error ("a collective reads what is not memory of the device");
   memcpy (area_of (comm, comm->rank), from, n_bytes);
+  if (item->factor != 0)
+    multiply (item->type, area_of (comm, comm->rank), n_bytes / size_of (item->type), item->factor);
   comm->board->headers[comm->rank] =
       (Header){ item->kind, item->type, item->op, item->root, item->count };
   __atomic_store_n (&comm->board->posted[comm->rank], ++comm->number, __ATOMIC_RELEASE);
@@ -518,13 +530,25 @@ enqueue (struct ncclComm *comm, void *stream, const Item *items, guint n)
                                                               : ncclUnhandledCudaError;
 }
 
+/* Operations with a factor, behind NCCL's own. */
+#define MAX_FACTORS 16
+
+static gdouble factors[MAX_FACTORS]; /* 0: free */
+
 static ncclResult_t
-add (struct ncclComm *comm, void *stream, const Item *item)
+add (struct ncclComm *comm, void *stream, const Item *given)
 {
+  Item own = *given;
+  const Item *item = &own;
   const gsize n_bytes = item->count * size_of (item->type);
   ncclResult_t result = ncclSuccess;
 
-  if (comm == NULL || item->root < 0 || item->root >= comm->n || item->count == 0
+  if (own.op > ncclAvg)
+    {
+      own.factor = own.op - ncclAvg - 1 < MAX_FACTORS ? factors[own.op - ncclAvg - 1] : 0;
+      own.op = own.factor != 0 ? ncclSum : -1;
+    }
+  if (own.op < 0 || comm == NULL || item->root < 0 || item->root >= comm->n || item->count == 0
       || n_bytes * comm->n > AREA || (item->kind >= SEND && n_bytes > CHANNEL))
     result = ncclInvalidArgument;
   else if (is_over (comm))
@@ -725,6 +749,36 @@ ncclGroupEnd (void)
     result = enqueue (group_comm, group_stream, (const Item *) group->data, group->len);
   g_clear_pointer (&group, g_array_unref);
   return result;
+}
+
+EXPORT ncclResult_t
+ncclRedOpCreatePreMulSum (ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                          ncclScalarResidence_t residence, ncclComm_t comm)
+{
+  gint i;
+
+  BEGIN (ncclRedOpCreatePreMulSum);
+  if (residence != ncclScalarHostImmediate || comm == NULL)
+    return ncclInvalidArgument;
+  g_mutex_lock (&lock);
+  for (i = 0; i < MAX_FACTORS - 1 && factors[i] != 0; i++)
+    ;
+  factors[i] = load (type, scalar, 0);
+  g_mutex_unlock (&lock);
+  *op = (ncclRedOp_t) (ncclAvg + 1 + i);
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t
+ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t comm)
+{
+  BEGIN (ncclRedOpDestroy);
+  if (op <= ncclAvg || op > ncclAvg + MAX_FACTORS)
+    return ncclInvalidArgument;
+  g_mutex_lock (&lock);
+  factors[op - ncclAvg - 1] = 0;
+  g_mutex_unlock (&lock);
+  return ncclSuccess;
 }
 
 #define CALL(name, ...)                       \

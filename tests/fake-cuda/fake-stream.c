@@ -233,8 +233,8 @@ run_set (const FakeOp *op, const FakeDevice *device)
   return CUDA_SUCCESS;
 }
 
-CUresult
-fake_op_run (FakeOp *op, FakeDevice *device)
+static CUresult
+run (FakeOp *op, FakeDevice *device)
 {
   if (op->kind != FAKE_WRITE && device->break_in > 0 && --device->break_in == 0)
     return device->break_result;
@@ -261,6 +261,42 @@ fake_op_run (FakeOp *op, FakeDevice *device)
     default:
       return CUDA_SUCCESS;
     }
+}
+
+CUresult
+fake_op_run (FakeOp *op, FakeDevice *device)
+{
+  const gint64 start = fake_tracer != NULL ? fake_now () : 0;
+  FakeCudaWork work = { .correlation = op->correlation, .device = device->index, .start = start };
+  CUresult result = run (op, device);
+
+  if (fake_tracer == NULL || result != CUDA_SUCCESS || op->correlation == 0)
+    return result;
+  work.end = fake_now ();
+  if (op->kind == FAKE_KERNEL)
+    {
+      work.kind = FAKE_CUDA_RAN_KERNEL;
+      work.name = op->launch.kernel->name;
+      memcpy (work.grid, op->launch.grid.grid, sizeof work.grid);
+      memcpy (work.block, op->launch.grid.block, sizeof work.block);
+      work.shared = op->launch.shared;
+    }
+  else if (op->kind == FAKE_COPY)
+    {
+      work.kind = FAKE_CUDA_RAN_COPY;
+      work.n_bytes = op->copy.n_bytes;
+      work.from_host = op->copy.from == 0;
+      work.to_host = op->copy.to == 0;
+    }
+  else if (op->kind == FAKE_SET)
+    {
+      work.kind = FAKE_CUDA_RAN_SET;
+      work.n_bytes = op->set.n * op->set.size;
+    }
+  else
+    return result;
+  fake_tracer->ran (&work);
+  return result;
 }
 
 /* Host functions are not called any more, and events count as complete, so that no thread waits for ever. */
@@ -524,6 +560,7 @@ fake_stream_push (CUstream stream, const FakeOp *op)
     return fake_capture_push (stream, op);
   copy = g_memdup2 (op, sizeof *op);
   copy->number = ++last_number;
+  copy->correlation = fake_correlation ();
   if (op->kind == FAKE_CALL)
     n_calls++;
   if (stream->device->failure != CUDA_SUCCESS)

@@ -329,7 +329,7 @@ names_are_utf8 (void)
         taken = gtorch_cuda_graph_add_input (graph, bad, x, &error);
       g_assert_false (taken);
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-      g_assert_true (g_str_has_suffix (error->message, ": the name “caf�” is not UTF-8"));
+      g_assert_true (g_str_has_suffix (error->message, ": the text “caf�” is not UTF-8"));
     }
   g_assert_true (gtorch_module_register_module (module, "café", child, NULL));
 }

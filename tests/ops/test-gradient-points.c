@@ -58,6 +58,10 @@ UNARY (relu6, relu6 (x[0], error))
 UNARY (leaky_relu, leaky_relu (x[0], 0.25, error))
 UNARY (hardtanh, hardtanh (x[0], -1, 1, error))
 UNARY (clamp, clamp (x[0], -1, 1, error))
+UNARY (clamp_min, clamp_min (x[0], x[1], error))
+UNARY (clamp_max, clamp_max (x[0], x[1], error))
+UNARY (hinge_embedding, hinge_embedding (x[0], x[1], 1, error))
+UNARY (margin_ranking, margin_ranking (x[0], x[1], x[1], 0, error))
 UNARY (elu, elu (x[0], 1, error))
 UNARY (softplus, softplus (x[0], 1, 20, error))
 UNARY (logsigmoid, logsigmoid (x[0], error))
@@ -144,7 +148,11 @@ static const Point points[] = {
   { "relu6", point_relu6, 1, 3, { { 0, 6, 3 } }, { { 0, 0, 3 } }, TRUE, { { 0 } } },
   { "leaky_relu", point_leaky_relu, 1, 2, { { 0, 1 } }, { { 0.25, 2 } }, TRUE, { { 0 } } },
   { "hardtanh", point_hardtanh, 1, 3, { { -1, 1, 0.5 } }, { { 0, 0, 3 } }, TRUE, { { 0 } } },
-  { "clamp", point_clamp, 1, 4, { { -1, 1, 0.5, NAN } }, { { 1, 2, 3, 0 } }, TRUE, { { 0 } } },
+  { "clamp", point_clamp, 1, 4, { { -1, 1, 0.5, NAN } }, { { 0, 0, 3, 0 } }, TRUE, { { 0 } } },
+  { "clamp_min", point_clamp_min, 2, 3, { { 0, 1, -1 }, { 0, 0, 0 } }, { { 0, 2, 0 }, { 1, 0, 3 } }, TRUE, { { 0 } } },
+  { "clamp_max", point_clamp_max, 2, 3, { { 0, 1, -1 }, { 0, 0, 0 } }, { { 0, 0, 3 }, { 1, 2, 0 } }, TRUE, { { 0 } } },
+  { "hinge_embedding", point_hinge_embedding, 2, 2, { { 1, 0.5 }, { -1, -1 } }, { { 0, -2 }, { 0, 0 } }, TRUE, { { 0 } } },
+  { "margin_ranking", point_margin_ranking, 2, 1, { { 1 }, { 1 } }, { { 0 }, { 0 } }, TRUE, { { 0 } } },
   /* far from 0 */
   { "elu", point_elu, 1, 3, { { 0, 1000, -1000 } }, { { 1, 2, 0 } }, TRUE, { { 1, 0, 0 } } },
   { "softplus", point_softplus, 1, 2, { { 1000, -1000 } }, { { 1, 0 } }, TRUE, { { 0 } } },

@@ -96,6 +96,79 @@ factors_may_differ (void)
   g_assert_cmpint (gtorch_tensor_get_dtype (large), ==, GTORCH_DTYPE_UINT8);
 }
 
+/* The results are those of PyTorch on CPUs. */
+static void
+bytes_are_resampled_as_elsewhere (void)
+{
+  static const struct
+  {
+    GTorchResampling mode;
+    gboolean antialias;
+    gint64 size[2];
+    gdouble values[2 * 44];
+  } expected[] = {
+    { GTORCH_RESAMPLING_BILINEAR, TRUE, { 3, 4 }, { 117, 163, 121, 141, 119, 137, 130, 154,
+                                                    147, 191, 112, 125, 133, 149, 150, 155,
+                                                    142, 130, 148, 138, 116, 129, 125, 176 } },
+    { GTORCH_RESAMPLING_BICUBIC, TRUE, { 3, 4 }, { 115, 164, 117, 143, 117, 136, 130, 158,
+                                                   147, 199, 108, 124, 133, 150, 147, 159,
+                                                   142, 130, 153, 131, 113, 130, 122, 181 } },
+    { GTORCH_RESAMPLING_BILINEAR, FALSE, { 3, 4 }, { 139, 221, 149, 125, 139, 12,  158, 161,
+                                                     147, 227, 111, 140, 101, 165, 192, 162,
+                                                     162, 49,  145, 130, 102, 101, 42,  202 } },
+    { GTORCH_RESAMPLING_BICUBIC,
+      FALSE,
+      { 4, 11 },
+      { 77,  94,  133, 198, 194, 42,  155, 184, 88,  80,  240, 122, 90,  13,  78,  232, 255, 58,
+        19,  83,  152, 207, 225, 86,  71,  177, 225, 147, 43,  164, 222, 156, 146, 49,  174, 220,
+        215, 219, 171, 100, 49,  122, 162, 45,  115, 73,  190, 254, 149, 100, 167, 164, 152, 175,
+        202, 149, 218, 94,  2,   98,  184, 62,  158, 187, 92,  64,  97,  46,  156, 244, 183, 186,
+        201, 248, 132, 20,  114, 99,  76,  152, 147, 50,  105, 19,  148, 232, 185, 170 } },
+  };
+  guint8 bytes[2 * 7 * 9];
+  g_autoptr (GBytes) data = NULL;
+  g_autoptr (GTorchTensor) on_host = NULL;
+  g_autoptr (GTorchTensor) like = NULL;
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GTorchTensor) last = NULL;
+  g_autoptr (GTorchTensor) packed = NULL;
+  g_autoptr (GTorchTensor) beside = NULL;
+  guint i;
+
+  for (i = 0; i < sizeof bytes; i++)
+    bytes[i] = (guint8) (i * 37 + i * i * 11);
+  data = g_bytes_new (bytes, sizeof bytes);
+  on_host =
+      gtorch_tensor_new_from_bytes (data, GTORCH_DTYPE_UINT8, GTORCH_SHAPE (1, 2, 7, 9), NULL);
+  like = gtorch_zeros (GTORCH_SHAPE (1), GTORCH_DTYPE_UINT8, NULL, NULL);
+  x = gtorch_tensor_to_device (on_host, gtorch_tensor_get_device (like), FALSE, NULL);
+  g_assert_nonnull (x);
+  /* the same with the elements of the channels beside each other, as decoders give them */
+  last = gtorch_tensor_permute (x, (gint64[]){ 0, 2, 3, 1 }, 4, NULL);
+  packed = gtorch_tensor_contiguous (last, NULL);
+  beside = gtorch_tensor_permute (packed, (gint64[]){ 0, 3, 1, 2 }, 4, NULL);
+  g_assert_nonnull (beside);
+  for (i = 0; i < G_N_ELEMENTS (expected); i++)
+    {
+      const gint64 *size = expected[i].size;
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) y =
+          resize (x, size, 2, expected[i].mode, FALSE, expected[i].antialias, &error);
+      g_autoptr (GTorchTensor) z = NULL;
+
+      if (gtorch_tensor_get_device (x) != gtorch_tensor_get_device (on_host))
+        {
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+          continue;
+        }
+      g_assert_no_error (error);
+      z = resize (beside, size, 2, expected[i].mode, FALSE, expected[i].antialias, NULL);
+      assert_values (y, expected[i].values, 2 * size[0] * size[1]);
+      assert_values (z, expected[i].values, 2 * size[0] * size[1]);
+      g_assert_cmpint (gtorch_tensor_get_dtype (y), ==, GTORCH_DTYPE_UINT8);
+    }
+}
+
 static void
 samples_are_taken_beyond_the_borders (void)
 {
@@ -260,7 +333,9 @@ wrong_sizes_and_modes_are_refused (void)
            "interpolate: antialias is for the modes bilinear and bicubic, not for area");
   REFUSED (resize (whole, GTORCH_SHAPE (3), GTORCH_RESAMPLING_BILINEAR, FALSE, FALSE, &error),
            GTORCH_ERROR_DTYPE,
-           "interpolate: dtype int32: only modes that take the nearest element are for integers");
+           "interpolate: dtype int32: only modes that take the nearest element are for integers, "
+           "and on "
+           "the CPU bilinear and bicubic for uint8");
   REFUSED (gtorch_grid_sample (volume, x, GTORCH_GRID_MODE_NEAREST, GTORCH_GRID_PADDING_ZEROS,
                                FALSE, &error),
            GTORCH_ERROR_SHAPE,
@@ -283,6 +358,8 @@ main (gint argc, gchar **argv)
                    positions_may_be_infinite_or_no_numbers);
   g_test_add_func ("/GTorch/resample/both_forms_have_the_same_gradients",
                    both_forms_have_the_same_gradients);
+  g_test_add_func ("/GTorch/resample/bytes_are_resampled_as_elsewhere",
+                   bytes_are_resampled_as_elsewhere);
   g_test_add_func ("/GTorch/resample/samples_are_taken_beyond_the_borders",
                    samples_are_taken_beyond_the_borders);
   g_test_add_func ("/GTorch/resample/the_identity_gives_the_image", the_identity_gives_the_image);

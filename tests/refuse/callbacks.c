@@ -140,7 +140,7 @@ comm_hook (GTorchGradBucket *bucket, gpointer user_data, GError **error)
 }
 
 static gchar *
-anomaly_func (gpointer user_data, GError **error)
+place_func (gpointer user_data, GError **error)
 {
   return NULL;
 }
@@ -179,6 +179,18 @@ module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorch
   return NULL;
 }
 
+static GTorchProfilerAction
+schedule_func (guint64 step, gpointer user_data)
+{
+  return GTORCH_PROFILER_ACTION_NONE;
+}
+
+static gchar *
+stack_func (gpointer user_data)
+{
+  return NULL;
+}
+
 static void
 references_func (gpointer value, gpointer user_data)
 {
@@ -203,7 +215,7 @@ static const struct
   { "GDestroyNotify", G_CALLBACK (destroy_func) },
   { "GFileProgressCallback", G_CALLBACK (progress_func) },
   { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
-  { "GTorchAnomalyFunc", G_CALLBACK (anomaly_func) },
+  { "GTorchPlaceFunc", G_CALLBACK (place_func) },
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
   { "GTorchBackwardHook", G_CALLBACK (backward_hook) },
@@ -225,6 +237,9 @@ static const struct
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
   { "GTorchTrainerStepFunc", G_CALLBACK (step_func) },
   { "GTorchPackFunc", G_CALLBACK (pack_func) },
+  { "GTorchProfileFunc", G_CALLBACK (autocast_func) },
+  { "GTorchProfilerScheduleFunc", G_CALLBACK (schedule_func) },
+  { "GTorchProfilerStackFunc", G_CALLBACK (stack_func) },
   { "GTorchRecomputeFunc", G_CALLBACK (recompute_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },

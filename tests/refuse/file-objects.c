@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Readers of files and what they give, and shared memory, to pass to functions. */
+/* Readers of files and what they give, shared memory and handles, to pass to functions. */
 
 #include "config.h"
 
@@ -31,6 +31,13 @@ refuse_make_file_object (const gchar *type)
 
       gtorch_shared_memory_hold (memory); /* which the release ends */
       return memory;
+    }
+  if (g_str_equal (type, "GTorchTensorHandle"))
+    {
+      g_autoptr (GTorchTensor) tensor =
+          gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+
+      return gtorch_tensor_handle_new (tensor, NULL);
     }
   if (g_str_equal (type, "GTorchCSVReader"))
     {

@@ -27,8 +27,8 @@ NUMBERS = {
     'guint64': ('0', 'G_MAXINT64'),
     'gsize': ('0', 'G_MAXINT64'),
 }
-# The kinds of list arguments, by element type.
-LISTS = {'gint64': 'INTS', 'gdouble': 'DOUBLES', 'gfloat': 'FLOATS', 'gboolean': 'BOOLS'}
+# The kinds of list arguments, by element type; file descriptors are as good as truth values, which have their type.
+LISTS = {'gint64': 'INTS', 'gdouble': 'DOUBLES', 'gfloat': 'FLOATS', 'gboolean': 'BOOLS', 'gint': 'BOOLS'}
 # The foreign types, and the functions that free them.
 FOREIGN = {
     'GApplication': 'g_object_unref',

@@ -161,3 +161,7 @@ gpointer refuse_make_json_log (void);
 gpointer refuse_make_exporter (void);
 gpointer refuse_make_event_writer (void);
 gpointer refuse_make_trainer (void);
+/* Objects of the folder profiler (profiler-objects.c). */
+gpointer refuse_make_profile_list (void);
+gpointer refuse_make_profile_range (void);
+gpointer refuse_make_profile_row (void);

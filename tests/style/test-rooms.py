@@ -33,6 +33,7 @@ ORDER = [
     ["check"],
     ["autograd"],
     ["elements"],
+    ["profiler"],
     ["nn"],
     ["optim"],
     ["data"],
@@ -45,6 +46,7 @@ ORDER = [
     ["cpu/isa"],
     ["text", "vision"],
     ["cuda/driver", "cuda/memory", "cuda/graph", "cuda/ops"],
+    ["cuda/trace"],
     ["distributed/nccl"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
@@ -68,16 +70,21 @@ LARGEST_CIRCLE = 34
 # A new event, or a new place of one, is a decision; a new observer needs neither. Backends report nothing: their
 # callers do, and what a backend waits for itself it waits for in gtorch_host_wait ().
 EVENTS = {
+    "gtorch/autograd/gtorch-engine.c": ["backward_begin", "backward_end", "backward_begin", "backward_end"],
     "gtorch/autograd/gtorch-grad.c": ["grad"],
+    "gtorch/autograd/gtorch-record.c": ["recorded"],
     "gtorch/device/gtorch-generator.c": ["host_work"],
-    "gtorch/dispatch/gtorch-launch.c": ["call"],
+    "gtorch/dispatch/gtorch-launch.c": ["prepare", "storage_new", "call"],
+    "gtorch/dispatch/gtorch-op.c": ["composite_begin", "composite_end", "prepare", "view"],
     "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
     "gtorch/graph/gtorch-graph-exec.c": ["replay"],
-    "gtorch/memory/gtorch-storage.c": ["storage_free", "storage_waited"],
+    "gtorch/memory/gtorch-device-memory.c": ["storage_new"],
+    "gtorch/memory/gtorch-storage.c": ["storage_free", "host_block", "storage_waited"],
     "gtorch/ops/to.c": ["copy"],
-    "gtorch/stream/gtorch-fence.c": ["host_waited"],
-    "gtorch/stream/gtorch-stream.c": ["join", "record", "wait"],
-    "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_wait"],
+    "gtorch/stream/gtorch-device-stream.c": ["host_block"],
+    "gtorch/stream/gtorch-fence.c": ["host_waited", "host_block"],
+    "gtorch/stream/gtorch-stream.c": ["join", "record", "wait", "host_block"],
+    "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_block", "host_wait", "host_block"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

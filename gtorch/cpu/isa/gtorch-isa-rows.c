@@ -148,6 +148,20 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_softmax_rows)) (const T *x, T *y, gint64 rows, g
     }
 }
 
+/* Gets the greatest of each column. */
+static inline void
+NAME (column_max) (const T *x, T *max, gint64 n, gint64 stride, gint64 width)
+{
+  gint64 i, c;
+
+  for (c = 0; c < width; c++)
+    max[c] = -(T) INFINITY;
+  for (i = 0; i < n; i++)
+#pragma omp simd
+    for (c = 0; c < width; c++)
+      max[c] = x[i * stride + c] > max[c] ? x[i * stride + c] : max[c];
+}
+
 void
 GTORCH_ISA_SYMBOL (NAME (gtorch_softmax_columns)) (const T *x, T *y, gint64 n, gint64 stride,
                                                    gint64 width, gboolean log_form)
@@ -156,15 +170,8 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_softmax_columns)) (const T *x, T *y, gint64 n, g
   T sum[GTORCH_ROWS_TILE] __attribute__ ((aligned (64)));
   gint64 i, c;
 
-  for (c = 0; c < width; c++)
-    {
-      max[c] = -(T) INFINITY;
-      sum[c] = 0;
-    }
-  for (i = 0; i < n; i++)
-#pragma omp simd
-    for (c = 0; c < width; c++)
-      max[c] = x[i * stride + c] > max[c] ? x[i * stride + c] : max[c];
+  NAME (column_max) (x, max, n, stride, width);
+  memset (sum, 0, width * sizeof (T));
   for (i = 0; i < n; i++)
 #pragma omp simd
     for (c = 0; c < width; c++)
@@ -271,15 +278,8 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_log_sum_columns)) (const T *x, T *max, T *rest, 
   T all[GTORCH_ROWS_TILE] __attribute__ ((aligned (64)));
   gint64 i, c;
 
-  for (c = 0; c < width; c++)
-    {
-      most[c] = -(T) INFINITY;
-      all[c] = 0;
-    }
-  for (i = 0; i < n; i++)
-#pragma omp simd
-    for (c = 0; c < width; c++)
-      most[c] = x[i * stride + c] > most[c] ? x[i * stride + c] : most[c];
+  NAME (column_max) (x, most, n, stride, width);
+  memset (all, 0, width * sizeof (T));
   for (i = 0; i < n; i++)
 #pragma omp simd
     for (c = 0; c < width; c++)

@@ -10,6 +10,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-resample.h"
 #include "device/gtorch-scratch-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
@@ -20,6 +21,7 @@ typedef struct
   gint64 *first;
   guint *counts;
   gdouble *weights; /* max_taps for each result */
+  gfloat *narrow;   /* the same in float32, where that is the dtype and results have several taps */
   guint max_taps;
 } Taps;
 
@@ -81,20 +83,152 @@ typedef struct
         }                                                              \
     }
 
+/* The same in float32 by vectors; sums are added up in the same order, so that the results are the same. */
+#define ALONG 8 /* rows at a time: two vectors for a tap */
+typedef gfloat Four __attribute__ ((vector_size (16), aligned (4), may_alias));
+
+#define LOW(a, b)  __builtin_shufflevector (a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector (a, b, 2, 6, 3, 7)
+
+static inline void
+transpose_four (Four *v)
+{
+  const Four a = LOW (v[0], v[2]), b = LOW (v[1], v[3]);
+  const Four c = HIGH (v[0], v[2]), d = HIGH (v[1], v[3]);
+
+  v[0] = LOW (a, b);
+  v[1] = HIGH (a, b);
+  v[2] = LOW (c, d);
+  v[3] = HIGH (c, d);
+}
+
+/* Gets four rows, which behind the last one are that one again, as vectors of a column, two apart. */
 static void
-forward_pass (guint dtype, const Taps *taps, const char *x, char *y, gint64 outer, gint64 n_in,
-              gint64 n_out, gint64 inner)
+turn_rows (const gfloat *const *rows, gint64 n, Four *to)
+{
+  gint64 j;
+
+  for (j = 0; j + 4 <= n; j += 4, to += 8)
+    {
+      Four v[4] = { *(const Four *) (rows[0] + j), *(const Four *) (rows[1] + j),
+                    *(const Four *) (rows[2] + j), *(const Four *) (rows[3] + j) };
+
+      transpose_four (v);
+      to[0] = v[0];
+      to[2] = v[1];
+      to[4] = v[2];
+      to[6] = v[3];
+    }
+  for (; j < n; j++, to += 2)
+    *to = (Four){ rows[0][j], rows[1][j], rows[2][j], rows[3][j] };
+}
+
+/* block: ALONG rows of the input, transposed */
+static void
+sum_along_rows (const Taps *taps, const gfloat *x, gfloat *y, gint64 outer, gint64 n_in,
+                gint64 n_out, Four *block)
 {
   gint64 a, j, i;
   guint k;
 
-  if (inner == 1 && taps->max_taps > 1
-      && (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64))
+  for (a = 0; a < outer; a += ALONG)
     {
-      if (dtype == GTORCH_DTYPE_FLOAT32)
-        FORWARD_ROWS (gfloat)
+      const gint64 n_rows = MIN (ALONG, outer - a);
+      const gfloat *rows[ALONG];
+
+      for (i = 0; i < ALONG; i++)
+        rows[i] = x + (a + MIN (i, n_rows - 1)) * n_in;
+      turn_rows (rows, n_in, block);
+      turn_rows (rows + 4, n_in, block + 1);
+      for (j = 0; j < n_out; j += 4)
+        {
+          const gint64 n_results = MIN (4, n_out - j);
+          Four low[4] = { 0 }, high[4] = { 0 };
+          gfloat *to = y + a * n_out + j;
+
+          for (i = 0; i < n_results; i++)
+            {
+              const gfloat *weights = taps->narrow + (j + i) * taps->max_taps;
+              const Four *from = block + 2 * taps->first[j + i];
+              Four first = { 0 }, second = { 0 };
+
+              for (k = 0; k < taps->counts[j + i]; k++, from += 2)
+                {
+                  first += weights[k] * from[0];
+                  second += weights[k] * from[1];
+                }
+              low[i] = first;
+              high[i] = second;
+            }
+          transpose_four (low);
+          transpose_four (high);
+          for (i = 0; i < n_rows; i++, to += n_out)
+            {
+              const Four *result = i < 4 ? &low[i] : &high[i - 4];
+
+              if (n_results == 4)
+                *(Four *) to = *result;
+              else
+                memcpy (to, result, n_results * sizeof (gfloat));
+            }
+        }
+    }
+}
+
+static void
+sum_across_rows (const Taps *taps, const gfloat *x, gfloat *y, gint64 outer, gint64 n_in,
+                 gint64 n_out, gint64 inner)
+{
+  gint64 a, j, i;
+  guint k;
+
+  for (a = 0; a < outer; a++)
+    for (j = 0; j < n_out; j++, y += inner)
+      {
+        const gfloat *from = x + (a * n_in + taps->first[j]) * inner;
+        const gfloat *weights = taps->narrow + j * taps->max_taps;
+
+        for (i = 0; i + 8 <= inner; i += 8)
+          {
+            Four first = { 0 }, second = { 0 };
+
+            for (k = 0; k < taps->counts[j]; k++)
+              {
+                first += weights[k] * *(const Four *) (from + k * inner + i);
+                second += weights[k] * *(const Four *) (from + k * inner + i + 4);
+              }
+            *(Four *) (y + i) = first;
+            *(Four *) (y + i + 4) = second;
+          }
+        for (; i < inner; i++)
+          {
+            gfloat sum = 0;
+
+            for (k = 0; k < taps->counts[j]; k++)
+              sum += weights[k] * from[k * inner + i];
+            y[i] = sum;
+          }
+      }
+}
+
+static void
+forward_pass (guint dtype, const Taps *taps, const char *x, char *y, gint64 outer, gint64 n_in,
+              gint64 n_out, gint64 inner, gpointer block)
+{
+  gint64 a, j, i;
+  guint k;
+
+  if (taps->narrow != NULL)
+    {
+      if (inner == 1)
+        sum_along_rows (taps, (const gfloat *) x, (gfloat *) y, outer, n_in, n_out, block);
       else
-        FORWARD_ROWS (gdouble)
+        sum_across_rows (taps, (const gfloat *) x, (gfloat *) y, outer, n_in, n_out, inner);
+      return;
+    }
+  if (inner == 1 && taps->max_taps > 1 && dtype == GTORCH_DTYPE_FLOAT64)
+    {
+      FORWARD_ROWS (gdouble)
       return;
     }
   switch (dtype)
@@ -142,7 +276,7 @@ backward_pass (guint dtype, const Taps *taps, const char *x, char *y, gint64 out
 
 /* Resamples one image. The forward passes go from the last dimension to the first one. */
 static void
-resample_image (const Resample *self, const char *x, char *y, char *const *between)
+resample_image (const Resample *self, const char *x, char *y, char *const *between, gpointer block)
 {
   const GTorchResample *g = &self->geometry;
   guint pass, d, i;
@@ -161,7 +295,7 @@ resample_image (const Resample *self, const char *x, char *y, char *const *betwe
       if (self->backward)
         backward_pass (self->dtype, &self->taps[d], x, to, outer, g->in[d], g->out[d], inner);
       else
-        forward_pass (self->dtype, &self->taps[d], x, to, outer, g->in[d], g->out[d], inner);
+        forward_pass (self->dtype, &self->taps[d], x, to, outer, g->in[d], g->out[d], inner, block);
       x = to;
     }
 }
@@ -176,11 +310,15 @@ resample_images (gint64 begin, gint64 end, gpointer user_data)
   const gint64 n_between = self->geometry.n > 1 ? self->n_between : 1;
   g_autofree char *first = gtorch_scratch_new (n_between, size, NULL);
   g_autofree char *second = NULL;
+  g_autofree char *block = NULL;
   char *between[2];
 
   if (first != NULL && self->geometry.n > 2)
     second = gtorch_scratch_new (n_between, size, NULL);
-  if (first == NULL || (self->geometry.n > 2 && second == NULL))
+  if (self->taps[2].narrow != NULL)
+    block = gtorch_scratch_new (self->geometry.in[2], ALONG * sizeof (gfloat), NULL);
+  if (first == NULL || (self->geometry.n > 2 && second == NULL)
+      || (self->taps[2].narrow != NULL && block == NULL))
     {
       g_atomic_int_set (&self->failed, TRUE);
       return;
@@ -188,7 +326,8 @@ resample_images (gint64 begin, gint64 end, gpointer user_data)
   between[0] = first;
   between[1] = second;
   for (; begin < end; begin++)
-    resample_image (self, self->x + begin * n_x * size, self->y + begin * n_y * size, between);
+    resample_image (self, self->x + begin * n_x * size, self->y + begin * n_y * size, between,
+                    block);
 }
 
 static void
@@ -199,7 +338,23 @@ taps_clear (Taps *taps)
       g_free (taps[d].first);
       g_free (taps[d].counts);
       g_free (taps[d].weights);
+      g_free (taps[d].narrow);
     }
+}
+
+static gboolean
+narrow_weights (Taps *taps, gint64 n, GError **error)
+{
+  gint64 i;
+  guint k;
+
+  taps->narrow = gtorch_scratch_new0 (n, taps->max_taps * sizeof (gfloat), error);
+  if (taps->narrow == NULL)
+    return FALSE;
+  for (i = 0; i < n; i++)
+    for (k = 0; k < taps->counts[i]; k++)
+      taps->narrow[i * taps->max_taps + k] = (gfloat) taps->weights[i * taps->max_taps + k];
+  return TRUE;
 }
 
 static gboolean
@@ -224,7 +379,40 @@ taps_init (Taps *taps, const GTorchResample *g, guint dtype, GError **error)
       for (o = 0; o < g->out[d]; o++)
         one->counts[o] = gtorch_resample_taps (g, d, dtype != GTORCH_DTYPE_FLOAT64, o,
                                                &one->first[o], one->weights + o * one->max_taps);
+      if (dtype == GTORCH_DTYPE_FLOAT32 && one->max_taps > 1
+          && !narrow_weights (one, g->out[d], error))
+        return FALSE;
     }
+  return TRUE;
+}
+
+/* Whether the channels of images [N, C, H, W] have their elements beside each other. */
+static gboolean
+are_beside (const GTorchImpl *x)
+{
+  const gint64 channels = x->shape[1], height = x->shape[2], width = x->shape[3];
+
+  return channels > 1 && channels <= 4 && x->strides[1] == 1 && x->strides[3] == channels
+         && x->strides[2] == width * channels
+         && (x->shape[0] == 1 || x->strides[0] == height * width * channels);
+}
+
+static gboolean
+run_bytes (GTorchOpCall *call, const GTorchResample *geometry, GError **error)
+{
+  GTorchImpl *input = call->inputs[0], *output = call->outputs[0];
+  const gboolean is_beside = are_beside (input);
+  g_autoptr (GTorchImpl) x =
+      is_beside ? gtorch_impl_ref (input) : gtorch_cpu_pack (input, GTORCH_DTYPE_UINT8, error);
+  g_autoptr (GTorchImpl) y =
+      x != NULL ? gtorch_cpu_pack_output (output, GTORCH_DTYPE_UINT8, error) : NULL;
+
+  if (y == NULL
+      || !gtorch_cpu_resample_bytes (geometry, gtorch_impl_data (x), gtorch_impl_data (y),
+                                     output->numel / geometry->n_out,
+                                     is_beside ? input->shape[1] : 1, error))
+    return FALSE;
+  gtorch_cpu_unpack (y, output);
   return TRUE;
 }
 
@@ -243,6 +431,8 @@ run (GTorchOpCall *call, gboolean backward, GError **error)
     return FALSE;
   if (output->numel == 0)
     return TRUE;
+  if (call->compute == GTORCH_DTYPE_UINT8 && g->method > GTORCH_RESAMPLER_NEAREST_EXACT)
+    return run_bytes (call, g, error);
   x = gtorch_cpu_pack (call->inputs[0], self.dtype, error);
   y = x != NULL ? gtorch_cpu_pack_output (output, self.dtype, error) : NULL;
   if (y == NULL)

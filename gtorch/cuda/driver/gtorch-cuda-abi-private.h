@@ -35,6 +35,16 @@ typedef struct
   char reserved[64];
 } CUipcEventHandle;
 
+typedef struct
+{
+  char reserved[64];
+} CUipcMemHandle;
+
+typedef enum
+{
+  CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+} CUipcMem_flags;
+
 typedef enum
 {
   CUDA_SUCCESS = 0,

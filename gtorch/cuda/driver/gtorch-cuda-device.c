@@ -12,6 +12,7 @@
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/memory/gtorch-cuda-magazine-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
+#include "cuda/memory/gtorch-cuda-share-private.h"
 #include "cuda/driver/gtorch-cuda-facts-private.h"
 #include "base/gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
@@ -145,6 +146,7 @@ gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
   klass->shared_events = &gtorch_cuda_shared_events;
+  klass->shares = &gtorch_cuda_shares;
   klass->graphs = &gtorch_cuda_graphs;
   klass->order_storage = gtorch_cuda_order_storage;
   klass->synchronize = gtorch_cuda_synchronize;
@@ -156,7 +158,7 @@ static void
 gtorch_cuda_device_init (GTorchCudaDevice *self)
 {
   self->parent_instance.type = GTORCH_DEVICE_TYPE_CUDA;
-  self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
+  gtorch_allocator_set_list_blocks (self->parent_instance.allocator, gtorch_cuda_list_blocks);
   self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
   gtorch_fork_add_lock (&self->lock);

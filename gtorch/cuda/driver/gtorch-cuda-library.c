@@ -53,6 +53,16 @@ cusolver_version (gpointer function, GError **error)
   return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
 }
 
+/* The version of its interface, such as 130001. */
+static gchar *
+cupti_version (gpointer function, GError **error)
+{
+  guint number = 0;
+
+  ((gint (*) (guint *)) function) (&number);
+  return g_strdup_printf ("%u.%u.%u", number / 10000, number / 100 % 100, number % 100);
+}
+
 /* Returns NCCL's version. The minor number has two digits since 2.9. */
 static gchar *
 nccl_version (gpointer function, GError **error)
@@ -96,6 +106,9 @@ static const struct
   { "cufft", "libcufft.so.12", N_ ("Fourier transforms"),
     N_ ("libcufft-13-0 (Debian, Ubuntu) or nvidia-cufft (Python)"), "cufftGetVersion",
     cufft_version },
+  { "cupti", "libcupti.so.13", N_ ("traces of GPUs"),
+    N_ ("cuda-cupti-13-0 (Debian, Ubuntu) or nvidia-cuda-cupti (Python)"), "cuptiGetVersion",
+    cupti_version },
   { "cusolver", "libcusolver.so.12", N_ ("factorizations of matrices"),
     N_ ("libcusolver-13-0 (Debian, Ubuntu) or nvidia-cusolver (Python)"), "cusolverGetVersion",
     cusolver_version },
@@ -149,9 +162,13 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
     add_folders (paths, own, soname);
   g_ptr_array_add (paths, g_strdup (soname));
   if (home != NULL)
-    g_ptr_array_add (paths, g_build_filename (home, "lib64", soname, NULL));
+    {
+      g_ptr_array_add (paths, g_build_filename (home, "lib64", soname, NULL));
+      g_ptr_array_add (paths, g_build_filename (home, "extras/CUPTI/lib64", soname, NULL));
+    }
   add_folders (paths, gtorch_build_cuda_library_path (), soname);
   g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/lib64", soname, NULL));
+  g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/extras/CUPTI/lib64", soname, NULL));
   for (i = 0; i < paths->len; i++)
     {
       library = gtorch_library_open (paths->pdata[i], RTLD_NOW | RTLD_LOCAL);

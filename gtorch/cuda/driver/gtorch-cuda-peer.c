@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "cuda/memory/gtorch-cuda-share-private.h"
 #include "base/gtorch-fork-private.h"
 
 static GMutex lock; /* protects enabling */
@@ -57,6 +58,8 @@ open_arenas (GTorchCudaDevice *owner, GTorchCudaDevice *reader, GError **error)
 
   __atomic_or_fetch (&owner->readers, device_bit (reader), __ATOMIC_SEQ_CST);
   gtorch_cuda_foreach_arena (owner, open_arena, &opening);
+  if (opening.result == CUDA_SUCCESS)
+    opening.result = gtorch_cuda_shares_allow (owner, reader);
   if (opening.result == CUDA_SUCCESS)
     return TRUE;
   __atomic_and_fetch (&owner->readers, ~device_bit (reader), __ATOMIC_SEQ_CST);

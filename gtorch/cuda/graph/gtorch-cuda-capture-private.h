@@ -48,6 +48,12 @@ gtorch_cuda_lane_capture (GTorchCudaLane *lane)
  * when the graph cannot be replayed any more. If the lane captures nothing, drop is called at once. */
 void gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify drop);
 
+/* Notes that the graph being captured on the lane copies from or to the pinned memory of the tensor. */
+void gtorch_cuda_lane_keep_host (GTorchCudaLane *lane, GTorchImpl *impl);
+/* Orders further work of the lane after what the host and copies do with the pinned memory of the tensor
+ * (gtorch-cuda-copy.c). */
+gboolean gtorch_cuda_come_after_host (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
+
 /* Returns whether the queue is foreign and no stream uses it any more, so that its owner may have destroyed
  * it. */
 static inline gboolean

@@ -46,7 +46,8 @@ struct _GTorchCudaCapture
   GArray *branches; /* GTorchCudaBranch: the open branches */
   GArray *events;   /* CUevents that were recorded in the capture */
   GArray *draws;
-  GArray *kept; /* Kept */
+  GArray *kept;     /* Kept */
+  GPtrArray *hosts; /* GTorchImpl: in pinned memory that is copied from or to, each storage once */
   GTorchCudaOwnNodes *own;
   GString *loaded; /* names of kernels loaded during the capture, with GTORCH_CHECK=graph */
   gboolean has_priorities;
@@ -59,6 +60,7 @@ typedef struct
   CUgraphExec exec;
   GArray *draws;
   GArray *kept;
+  GPtrArray *hosts;
   gboolean has_priorities; /* whether a stream has a priority other than the default */
   GTorchCudaLane *last;    /* the lane on which the graph was last replayed */
   GTorchCudaOwnNodes *own; /* freed by the audit */
@@ -321,6 +323,7 @@ capture_new (GTorchCudaDevice *device, GTorchPool *pool)
   g_array_set_clear_func (self->draws, clear_draw);
   self->kept = g_array_new (FALSE, FALSE, sizeof (Kept));
   g_array_set_clear_func (self->kept, clear_kept);
+  self->hosts = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   return self;
 }
 
@@ -338,6 +341,7 @@ capture_free (GTorchCudaCapture *self)
   g_array_unref (self->events);
   g_clear_pointer (&self->draws, g_array_unref);
   g_clear_pointer (&self->kept, g_array_unref);
+  g_clear_pointer (&self->hosts, g_ptr_array_unref);
   g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
   if (self->loaded != NULL)
     g_string_free (self->loaded, TRUE);
@@ -358,6 +362,18 @@ gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify dro
     g_array_append_val (capture->kept, kept);
   else
     drop (object);
+}
+
+void
+gtorch_cuda_lane_keep_host (GTorchCudaLane *lane, GTorchImpl *impl)
+{
+  GTorchCudaCapture *capture = gtorch_cuda_lane_capture (lane);
+  guint i;
+
+  for (i = 0; i < capture->hosts->len; i++)
+    if (((GTorchImpl *) capture->hosts->pdata[i])->storage == impl->storage)
+      return;
+  g_ptr_array_add (capture->hosts, gtorch_impl_alias (impl));
 }
 
 static gpointer
@@ -579,6 +595,7 @@ end_capture (gpointer capture, GError **error)
       graph->graph = captured;
       graph->draws = g_steal_pointer (&self->draws);
       graph->kept = g_steal_pointer (&self->kept);
+      graph->hosts = g_steal_pointer (&self->hosts);
       graph->own = g_steal_pointer (&self->own);
       graph->has_priorities = self->has_priorities;
     }
@@ -679,17 +696,24 @@ replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **er
   Graph *self = data;
   GTorchCudaLane *lane = lane_of (stream);
   gboolean result;
+  guint i;
   GTORCH_CUDA_APART;
 
   if (!gtorch_device_works (stream->device, error) || !gtorch_cuda_stream_prepare (stream, error)
       || !set_numbers (self, numbers, error))
     return FALSE;
+  for (i = 0; i < self->hosts->len; i++)
+    if (!gtorch_cuda_come_after_host (self->hosts->pdata[i], lane, error))
+      return FALSE;
   self->last = lane;
   gtorch_cuda_note_begin (lane, "graph");
   result = gtorch_cuda_check (gtorch_cuda.cuGraphLaunch (self->exec, lane->handle),
                               "graph: cuGraphLaunch", error);
   if (!gtorch_cuda_note_end (lane, result))
     return FALSE;
+  for (i = 0; i < self->hosts->len; i++)
+    if (!gtorch_host_note_copy (((GTorchImpl *) self->hosts->pdata[i])->storage, stream, error))
+      return FALSE;
   return !gtorch_get_launch_blocking () || gtorch_cuda_lane_synchronize (lane, "graph", error);
 }
 
@@ -753,6 +777,7 @@ free_graph (gpointer data, GDestroyNotify func, gpointer func_data)
     gtorch_cuda.cuGraphExecDestroy (self->exec);
   gtorch_cuda.cuGraphDestroy (self->graph);
   g_array_unref (self->draws);
+  g_ptr_array_unref (self->hosts); /* the memory is not used anew before the last copy is done */
   g_clear_pointer (&self->own, gtorch_cuda_own_nodes_free);
   g_free (self);
   if (dead.event == NULL)

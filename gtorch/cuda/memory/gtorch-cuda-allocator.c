@@ -57,7 +57,7 @@ note_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gbo
   GTorchMemorySite *site = NULL;
 
   if (freed && gtorch_allocator_has_history (allocator_of (device), GTORCH_HISTORY_ALL))
-    site = gtorch_memory_site_new ();
+    site = gtorch_memory_site_new (FALSE);
   if (freed)
     note (device, GTORCH_MEMORY_FREE_REQUESTED, block, site);
   if (inactive)
@@ -82,7 +82,7 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
   GTorchMemorySite *site = NULL;
 
   if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_STATE))
-    site = gtorch_memory_site_new ();
+    site = gtorch_memory_site_new (TRUE);
   gtorch_allocator_lock_stats (allocator);
   block->use = GTORCH_BLOCK_ALLOCATED;
   block->requested = block->storage.n_bytes;
@@ -376,7 +376,7 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
   COUNT (device, num_ooms);
   if (gtorch_allocator_has_history (allocator_of (device), GTORCH_HISTORY_ALLOC))
     {
-      GTorchMemorySite *site = gtorch_memory_site_new ();
+      GTorchMemorySite *site = gtorch_memory_site_new (TRUE);
 
       gtorch_allocator_note (allocator_of (device), GTORCH_MEMORY_OOM, 0, n_bytes, 0, 0, site,
                              available);

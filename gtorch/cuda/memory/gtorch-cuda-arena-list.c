@@ -8,6 +8,7 @@
 #include "cuda/memory/gtorch-cuda-arena-private.h"
 #include "cuda/memory/gtorch-cuda-magazine-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
+#include "cuda/memory/gtorch-cuda-share-private.h"
 
 gsize
 gtorch_cuda_arena_largest (GTorchCudaArena *self)
@@ -23,6 +24,15 @@ gtorch_cuda_arena_largest (GTorchCudaArena *self)
   for (block = self->lists[level][sub]; block != NULL; block = block->list_next)
     largest = MAX (largest, block->size);
   return largest;
+}
+
+static GTorchAddresses
+addresses_of (GTorchCudaArena *self, gsize offset)
+{
+  const Extent *extent = &self->extents[offset / GTORCH_CUDA_PAGE];
+
+  return (GTorchAddresses){ self->base + extent->start * GTORCH_CUDA_PAGE,
+                            self->base + extent->end * GTORCH_CUDA_PAGE };
 }
 
 static void
@@ -45,6 +55,11 @@ list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
       begins = block->state == HOLE;
       if (block->state == HOLE)
         continue;
+      if (info.is_expandable)
+        {
+          info.head = addresses_of (self, block->offset);
+          info.tail = addresses_of (self, block->offset + block->size - 1);
+        }
       if (block->state == USED)
         {
           info.state = block->use;
@@ -97,6 +112,34 @@ gtorch_cuda_arena_look (GTorchCudaArena *self, guint64 address)
     result = GTORCH_CUDA_AT_FREE;
   gtorch_cuda_unlock_counts (self->device);
   return result;
+}
+
+gsize
+gtorch_cuda_arena_find_pages (GTorchCudaArena *self, gsize offset, gsize n_bytes, GArray *pages)
+{
+  gsize start = offset;
+  guint i;
+
+  for (i = 0; i < self->pages->len; i++)
+    {
+      const Page *page = &g_array_index (self->pages, Page, i);
+      const GTorchCudaPage found = { page->handle, page->size, self->pool, page->is_oversize };
+
+      if (page->offset + page->size <= offset || page->offset >= offset + n_bytes)
+        continue;
+      if (pages->len == 0)
+        start = page->offset;
+      g_array_append_val (pages, found);
+    }
+  return start;
+}
+
+CUdeviceptr
+gtorch_cuda_arena_find_segment (GTorchCudaBlock *block)
+{
+  while (block->prev != NULL)
+    block = block->prev;
+  return block->arena->base + block->offset;
 }
 
 /* Checks a chain of blocks that starts at the address; returns its end, or 0 if it violates an invariant. */

@@ -92,7 +92,7 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
     }
   if (gtorch_allocator_has_history (allocator, GTORCH_HISTORY_ALLOC))
     {
-      GTorchMemorySite *site = n_bytes > 0 ? gtorch_memory_site_new () : NULL;
+      GTorchMemorySite *site = n_bytes > 0 ? gtorch_memory_site_new (FALSE) : NULL;
       GTorchMemoryAction action =
           self->is_segments ? GTORCH_MEMORY_SEGMENT_ALLOC : GTORCH_MEMORY_SEGMENT_MAP;
 

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
@@ -390,6 +391,7 @@ pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, gboolea
 {
   gpointer data = NULL;
   CUresult result;
+  GTORCH_CUDA_APART; /* results of captures may be in pinned memory */
 
   *device = find_device (error);
   if (*device == NULL)

@@ -300,9 +300,13 @@ allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **erro
   if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("copy: from %s to %s cannot be captured: make the copy before the capture, and "
-                  "copy "
-                  "into the same tensor before each replay"),
+               from->type == to->type
+                   ? _ ("copy: from %s to %s cannot be captured: make the copy before the capture, "
+                        "and copy into the same tensor before each replay")
+                   : _ ("copy: from %s to %s cannot be captured unless the memory of the host is "
+                        "pinned, the tensors have the same shape and dtype, and the copy does not "
+                        "block: make the copy before the capture, and copy into the same tensor "
+                        "before each replay"),
                gtorch_device_name (from), gtorch_device_name (to));
   return FALSE;
 }
@@ -355,11 +359,10 @@ runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
   return status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Prepares an asynchronous copy: waits for the CPU's work on the memory, and orders the copy after other
- * copies. */
-static gboolean
-come_after (GTorchStorage *host, GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+gboolean
+gtorch_cuda_come_after_host (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
 {
+  GTorchStorage *host = impl->storage;
   GTorchTimeline *writer = __atomic_load_n (&host->writer, __ATOMIC_ACQUIRE);
 
   if (gtorch_current_stream (host->device) != NULL
@@ -377,10 +380,12 @@ copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane 
   GTorchDevice *device = other->storage->device;
   GTorchStream *stream = gtorch_stream_peek_current (device);
   CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (other);
-  gboolean result;
+  gboolean result, is_captured = gtorch_cuda_lane_capture (lane) != NULL;
 
   gtorch_cuda_use_storage (other->storage, lane);
-  if (!come_after (host->storage, host, lane, error))
+  if (is_captured) /* each replay comes after the work of the host, which then waits for it */
+    gtorch_cuda_lane_keep_host (lane, host);
+  else if (!gtorch_cuda_come_after_host (host, lane, error))
     return FALSE;
   gtorch_cuda_note_begin (lane, "copy");
   if (to_host)
@@ -392,7 +397,7 @@ copy_by_itself (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane 
                                                                n_bytes, lane->handle),
                                 "cuMemcpyHtoDAsync", error);
   return gtorch_cuda_note_end (lane, result)
-         && gtorch_host_note_copy (host->storage, stream, error);
+         && (is_captured || gtorch_host_note_copy (host->storage, stream, error));
 }
 
 gboolean
@@ -419,6 +424,11 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
   if (from->type == to->type)
     return copy_from_peer (dst, src, n_bytes, error);
   lane = gtorch_cuda_current_lane (device, error);
+  if (lane != NULL && G_UNLIKELY (gtorch_cuda_lane_capture (lane) != NULL) && non_blocking
+      && gtorch_storage_is_pinned (from->type == GTORCH_DEVICE_TYPE_CPU ? src->storage
+                                                                        : dst->storage))
+    return gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error)
+           && copy_by_itself (dst, src, n_bytes, lane, error);
   if (lane == NULL || !allow (lane, from, to, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return FALSE;
@@ -470,14 +480,15 @@ gtorch_cuda_copy_op (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *dst = call->outputs[0], *src = call->inputs[1];
   g_autoptr (GTorchImpl) moved = NULL;
+  gboolean direct;
 
   if (src->storage->device == dst->storage->device)
     return gtorch_cuda_copy_here (dst, src, lane, error);
-  moved = gtorch_copy_to_device (src, dst->storage->device, call->attrs[0].i,
-                                 dst->is_contiguous && dst->dtype == src->dtype
-                                         && gtorch_impl_same_shape (dst, src)
-                                     ? dst
-                                     : NULL,
+  direct = dst->is_contiguous && dst->dtype == src->dtype && gtorch_impl_same_shape (dst, src);
+  if (!direct
+      && gtorch_device_is_host (dst->storage->device)) /* in a capture: see gtorch_launch () */
+    return allow (lane, src->storage->device, dst->storage->device, error);
+  moved = gtorch_copy_to_device (src, dst->storage->device, call->attrs[0].i, direct ? dst : NULL,
                                  error);
   return moved != NULL && (moved == dst || gtorch_cuda_copy_here (dst, moved, lane, error));
 }

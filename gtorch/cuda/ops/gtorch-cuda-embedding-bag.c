@@ -19,6 +19,7 @@ gtorch_cuda_native_embedding_bag (GTorchOpCall *call, GTorchCudaLane *lane, GErr
       indices != NULL ? gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_INT64, lane, error) : NULL;
   g_autoptr (GTorchImpl) factors = NULL;
   g_autoptr (GTorchImpl) output = NULL;
+  gint64 width, n_threads;
   GtBags p = { .n = call->inputs[1]->numel,
                .n_offsets = call->inputs[2]->numel,
                .bags = call->attrs[1].i,
@@ -48,7 +49,13 @@ gtorch_cuda_native_embedding_bag (GTorchOpCall *call, GTorchCudaLane *lane, GErr
   p.numbers = gtorch_impl_data (call->outputs[1]);
   p.sizes = gtorch_impl_data (call->outputs[2]);
   p.places = gtorch_impl_data (call->outputs[3]);
-  return gtorch_cuda_run (&gtorch_kernels_bags, call->compute, lane, p.bags * MAX (p.columns, 1),
-                          &p, error)
+  width = 16 / gtorch_dtype_size (call->compute);
+  p.is_wide = p.columns > 0 && p.columns % width == 0 && (guintptr) p.weight % 16 == 0;
+  n_threads = p.bags * MAX (p.is_wide ? p.columns / width : p.columns, 1);
+  p.is_long = p.n / 64 > n_threads && n_threads > 0;
+  return (!p.is_long
+          || gtorch_cuda_run (&gtorch_kernels_bag_numbers, GTORCH_DTYPE_INT64, lane, p.n, &p,
+                              error))
+         && gtorch_cuda_run (&gtorch_kernels_bags, call->compute, lane, n_threads, &p, error)
          && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
 }

@@ -53,6 +53,13 @@ typedef enum
   ncclBfloat16 = 9,
 } ncclDataType_t;
 
+/* Where the factor of an operation is. */
+typedef enum
+{
+  ncclScalarDevice = 0,
+  ncclScalarHostImmediate = 1,
+} ncclScalarResidence_t;
+
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 
 /* The structure of 2.18, which later versions take with its size: what they have added gets its default. */

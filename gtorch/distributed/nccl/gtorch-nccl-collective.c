@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-error.h"
+#include "cpu/gtorch-cpu-half.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
 /* A type and an operation by which NCCL reduces. */
@@ -76,6 +77,13 @@ reduces (const GTorchCollective *self)
 {
   return self->kind == GTORCH_COLLECTIVE_ALL_REDUCE || self->kind == GTORCH_COLLECTIVE_REDUCE
          || self->kind == GTORCH_COLLECTIVE_REDUCE_SCATTER;
+}
+
+gboolean
+gtorch_nccl_reads_outputs (const GTorchCollective *self)
+{
+  return self->kind == GTORCH_COLLECTIVE_ALL_REDUCE || self->kind == GTORCH_COLLECTIVE_REDUCE
+         || self->kind == GTORCH_COLLECTIVE_BROADCAST;
 }
 
 gboolean
@@ -214,11 +222,34 @@ scatter (const Call *call)
                                : result;
 }
 
+/* A factor as a number of the type. */
+typedef union
+{
+  float single;
+  double wide;
+  guint16 half;
+} Factor;
+
+static Factor
+make_factor (guint dtype, gdouble value)
+{
+  switch (dtype)
+    {
+    case GTORCH_DTYPE_FLOAT64:
+      return (Factor){ .wide = value };
+    case GTORCH_DTYPE_FLOAT16:
+      return (Factor){ .half = gt_half_from_float ((float) value) };
+    case GTORCH_DTYPE_BFLOAT16:
+      return (Factor){ .half = gt_bfloat16_from_float ((float) value) };
+    default:
+      return (Factor){ .single = (float) value };
+    }
+}
+
 static ncclResult_t
-reduce (const Call *call)
+reduce_by (const Call *call, Reduction how)
 {
   const GTorchCollective *self = call->collective;
-  const Reduction how = find_reduction (self->dtype, self->op);
   gchar *to = data_of (self->outputs, 0);
   const gsize n = numel_of (self->outputs, 0) * how.per_element;
   const ncclComm_t comm = call->comm->comm;
@@ -238,6 +269,27 @@ reduce (const Call *call)
     result = gtorch_nccl.ncclReduce (data_of (self->inputs, i), i == call->rank ? to : NULL, n,
                                      how.type, how.op, i, comm, call->stream);
   return result;
+}
+
+/* An operation with a factor of its own may be given back as soon as it has been used. */
+static ncclResult_t
+reduce (const Call *call)
+{
+  const GTorchCollective *self = call->collective;
+  Reduction how = find_reduction (self->dtype, self->op);
+  Factor factor;
+  ncclResult_t result, end;
+
+  if (!self->is_scaled)
+    return reduce_by (call, how);
+  factor = make_factor (self->dtype, self->factor);
+  result = gtorch_nccl.ncclRedOpCreatePreMulSum (&how.op, &factor, how.type,
+                                                 ncclScalarHostImmediate, call->comm->comm);
+  if (result != ncclSuccess)
+    return result;
+  result = reduce_by (call, how);
+  end = gtorch_nccl.ncclRedOpDestroy (how.op, call->comm->comm);
+  return result != ncclSuccess ? result : end;
 }
 
 static ncclResult_t

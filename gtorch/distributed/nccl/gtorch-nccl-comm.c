@@ -175,7 +175,7 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   NcclComm *self;
   GTORCH_CUDA_APART;
 
-  if (!gtorch_nccl_load (error) || (stream = gtorch_stream_new (device, 0, error)) == NULL
+  if (!gtorch_nccl_load (error) || (stream = gtorch_stream_new (device, -1, error)) == NULL
       || !exchange_id (engine, name, rank, &id, timeout, cancellable, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error))
     return NULL;

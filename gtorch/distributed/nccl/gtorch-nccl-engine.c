@@ -13,8 +13,6 @@
 #include "base/gtorch-error.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
-static gint n_worlds;
-
 NcclEngine *
 gtorch_nccl_engine_ref (NcclEngine *self)
 {
@@ -107,7 +105,8 @@ static GTorchEngine *
 nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                 GCancellable *cancellable, GError **error)
 {
-  g_autofree gchar *prefix = NULL;
+  g_autofree gchar *key = NULL, *prefix = NULL;
+  gint64 number;
 
   if (store == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -119,7 +118,11 @@ nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                  *rank, *size);
   else if (gtorch_nccl_load (error))
     {
-      prefix = g_strdup_printf ("nccl/%d", g_atomic_int_add (&n_worlds, 1));
+      /* counted by rank: several ranks may be threads of one process */
+      key = g_strdup_printf ("nccl-worlds-of-%d-%d", *rank, *size);
+      if (!gtorch_store_add (store, key, 1, &number, cancellable, error))
+        return NULL;
+      prefix = g_strdup_printf ("nccl/%d/%" PRId64, *size, number);
       return &engine_new (store, prefix, *rank, *size, *rank, timeout)->parent;
     }
   return NULL;
@@ -456,18 +459,62 @@ make_token (NcclComm *comm, GError **error)
   return comm->token != NULL;
 }
 
+/* Adds the operations to the graph that the capture makes. */
+static gboolean
+add_to_graph (GTorchCapture *capture, NcclComm *comm, NcclOp *const *ops, guint n, GError **error)
+{
+  g_autoptr (GPtrArray) tokens = g_ptr_array_new ();
+  gboolean result = TRUE;
+  guint i, j;
+
+  g_ptr_array_add (tokens, comm->token);
+  for (i = 0; result && i < n; i++)
+    {
+      const GTorchCollective *collective = ops[i]->collective;
+      g_autoptr (GPtrArray) read = g_ptr_array_copy (collective->inputs, NULL, NULL);
+
+      g_ptr_array_set_free_func (read, NULL);
+      if (gtorch_nccl_reads_outputs (collective))
+        for (j = 0; j < collective->outputs->len; j++)
+          g_ptr_array_add (read, collective->outputs->pdata[j]);
+      result =
+          GTORCH_CAPTURE_BASE (capture)->klass->add_work (capture, comm->stream, ops[i]->name, read,
+                                                          ops[i]->is_barrier ? tokens
+                                                                             : collective->outputs,
+                                                          error);
+    }
+  return result;
+}
+
+/* Completes a captured operation when its capture has ended. */
+static void
+capture_ended (gpointer data)
+{
+  NcclOp *op = data;
+
+  g_mutex_lock (&op->engine->lock);
+  gtorch_nccl_op_poll (op);
+  g_mutex_unlock (&op->engine->lock);
+  gtorch_nccl_op_unref (op);
+}
+
 static gboolean
 issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
        GTorchStream *current, GTorchFence **fence, GError **error)
 {
   GTorchCudaLane *lane = GTORCH_CUDA_STREAM (comm->stream)->lane;
   const gint other = ops[0]->collective->root;
+  g_autoptr (GTorchCapture) capture = NULL;
   gboolean result;
   guint i;
   GTORCH_CUDA_APART;
 
   if (!come_after (comm, current, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (comm->device), error))
+    return FALSE;
+  capture = gtorch_stream_dup_capture (comm->stream);
+  if (capture != NULL
+      && !GTORCH_CAPTURE_BASE (capture)->klass->begin_work (capture, comm->stream, error))
     return FALSE;
   for (i = 0; i < n; i++)
     {
@@ -478,6 +525,11 @@ issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
   result = gtorch_nccl_issue (self, comm, ops, n, is_pair ? self->rank > other : self->rank,
                               is_pair, error);
   gtorch_cuda_note_end (lane, result);
+  if (capture != NULL)
+    {
+      result = result && add_to_graph (capture, comm, ops, n, error);
+      GTORCH_CAPTURE_BASE (capture)->klass->end_work (capture, comm->stream);
+    }
   if (result)
     *fence = gtorch_stream_record_fence (comm->stream, 0, error);
   return result && *fence != NULL;
@@ -502,6 +554,7 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
 {
   NcclOp *op = ops[0];
   g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
   g_autoptr (GBytes) report = NULL;
   gboolean is_first;
   guint i;
@@ -523,7 +576,8 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
     }
   g_mutex_unlock (&self->lock);
   report = g_bytes_new (local->message, strlen (local->message));
-  if (is_first && self->size > 1)
+  if (is_first && self->size > 1
+      && gtorch_store_set (self->store, found, report, self->listening, NULL))
     gtorch_store_set (self->store, key, report, self->listening, NULL);
   if (is_first)
     gtorch_nccl_engine_fail (self, local, NULL, 0);
@@ -541,6 +595,7 @@ launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean 
   GTorchFence *fence = NULL;
   GError *local = NULL;
   gboolean result;
+  guint i;
 
   if (ops[0]->is_barrier && !make_token (comm, error))
     return FALSE;
@@ -548,6 +603,8 @@ launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean 
     return FALSE;
   result = issue (self, comm, ops, n, is_pair, current, &fence, &local);
   leave (self, comm, ops, n, fence);
+  for (i = 0; result && is_captured && i < n; i++)
+    gtorch_fence_add_callback (fence, capture_ended, gtorch_nccl_op_ref (ops[i]));
   g_clear_pointer (&fence, gtorch_fence_unref);
   if (!result)
     fail_here (self, ops, n, local, error);
@@ -667,7 +724,8 @@ const GTorchEngineClass gtorch_nccl_engine = { .name = "nccl",
                                                .bind = nccl_bind,
                                                .abort = nccl_abort,
                                                .begin_batch = nccl_begin_batch,
-                                               .end_batch = nccl_end_batch };
+                                               .end_batch = nccl_end_batch,
+                                               .has_factor = TRUE };
 
 static void __attribute__ ((constructor)) gtorch_nccl_register (void)
 {

@@ -107,6 +107,8 @@ gboolean gtorch_nccl_comm_settle (ncclComm_t comm, const gchar *what, gdouble ti
 
 /* Whether NCCL can carry it out. */
 gboolean gtorch_nccl_can_run (const GTorchCollective *collective, GError **error);
+/* Whether it reads what is in the outputs before it begins. */
+gboolean gtorch_nccl_reads_outputs (const GTorchCollective *collective);
 /* Enqueues them on the stream of the communicator, whose device is current. */
 gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *ops, guint n,
                             gint rank, gboolean is_pair, GError **error);

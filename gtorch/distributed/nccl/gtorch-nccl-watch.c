@@ -59,8 +59,13 @@ gtorch_nccl_op_poll (NcclOp *op)
 
   if (op->work == NULL)
     return TRUE;
-  if (op->is_captured || op->fence == NULL || !gtorch_fence_is_done (op->fence))
+  if (op->fence == NULL || !gtorch_fence_is_done (op->fence))
     return FALSE;
+  if (op->is_captured) /* the capture has ended; replays are no work of this operation */
+    {
+      complete (op, NULL);
+      return TRUE;
+    }
   /* a kernel also ends if the communicator has failed, which is reported when that is looked at */
   if (op->comm->comm == NULL
       || gtorch_nccl.ncclCommGetAsyncError (op->comm->comm, &state) != ncclSuccess
@@ -163,7 +168,6 @@ ask_others (Inquiry *self)
   g_autoptr (GBytes) report = g_bytes_new (self->report, strlen (self->report));
   g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GArray) others = g_array_new (FALSE, FALSE, sizeof (gint));
-  g_autofree gboolean *there = g_new0 (gboolean, engine->size);
   gint i;
 
   for (i = 0; i < engine->size; i++)
@@ -181,18 +185,22 @@ ask_others (Inquiry *self)
     }
   gtorch_store_wait (engine->store, (const gchar *const *) keys->pdata, ANSWER_TIME,
                      self->cancellable, NULL);
-  if (!gtorch_store_check (engine->store, (const gchar *const *) keys->pdata, there,
-                           self->cancellable, NULL))
-    return;
   for (i = 0; i < (gint) others->len; i++)
-    if (there[i])
-      read_state (self, keys->pdata[i], g_array_index (others, gint, i));
-    else
-      {
-        append (self, _ ("rank %d does not answer: its process has ended or hangs"),
-                g_array_index (others, gint, i));
-        g_array_append_val (self->lost, g_array_index (others, gint, i));
-      }
+    {
+      const gchar *const key[] = { keys->pdata[i], NULL };
+      gboolean is_there;
+
+      if (!gtorch_store_check (engine->store, key, &is_there, self->cancellable, NULL))
+        return;
+      if (is_there)
+        {
+          read_state (self, key[0], g_array_index (others, gint, i));
+          continue;
+        }
+      append (self, _ ("rank %d does not answer: its process has ended or hangs"),
+              g_array_index (others, gint, i));
+      g_array_append_val (self->lost, g_array_index (others, gint, i));
+    }
 }
 
 static gpointer
@@ -312,6 +320,36 @@ gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost
   abort_comms (self);
 }
 
+/* Tells the ranks that have learned of the failure what this one has found out, in a thread of its own: the
+ * store may not answer. */
+typedef struct
+{
+  NcclEngine *engine;
+  gchar *text;
+} Found;
+
+static gpointer
+run_tell_found (gpointer data)
+{
+  Found *found = data;
+  g_autofree gchar *key = g_strconcat (found->engine->prefix, "/found", NULL);
+  g_autoptr (GBytes) bytes = g_bytes_new_take (found->text, strlen (found->text));
+
+  gtorch_store_set (found->engine->store, key, bytes, found->engine->listening, NULL);
+  gtorch_nccl_engine_unref (found->engine);
+  g_free (found);
+  return NULL;
+}
+
+static void
+tell_found (NcclEngine *self, const gchar *text)
+{
+  Found *found = g_new (Found, 1);
+
+  *found = (Found){ gtorch_nccl_engine_ref (self), g_strdup (text) };
+  g_thread_unref (g_thread_new ("gtorch-nccl-tell", run_tell_found, found));
+}
+
 /* An operation that is late, or the error of NCCL. */
 static void
 give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
@@ -342,6 +380,7 @@ give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
   else
     error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_CUDA, "%s%s%s", report,
                          *found != '\0' ? ": " : "", found);
+  tell_found (self, error->message);
   gtorch_nccl_engine_fail (self, error, lost, n_lost);
 }
 
@@ -427,8 +466,9 @@ listen (gpointer data)
 {
   NcclEngine *self = data;
   g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
-  const gchar *const keys[] = { key, NULL };
-  g_autoptr (GBytes) bytes = NULL;
+  g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
+  const gchar *const keys[] = { key, NULL }, *const more[] = { found, NULL };
+  g_autoptr (GBytes) bytes = NULL, known = NULL;
   g_autoptr (GError) error = NULL;
   gboolean is_own;
 
@@ -441,9 +481,17 @@ listen (gpointer data)
   if (bytes != NULL && !is_own)
     {
       post_state (self, self->listening);
+      /* the rank that has given up asks all others, and tells then which of them do not answer */
+      if (gtorch_store_wait (self->store, more, ANSWER_TIME + 0.5, self->listening, NULL))
+        known = gtorch_store_get (self->store, found, self->listening, NULL);
+      if (known == NULL)
+        known = g_bytes_ref (bytes);
+    }
+  if (known != NULL)
+    {
       error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("another rank has failed: %.*s"),
-                           (gint) g_bytes_get_size (bytes),
-                           (const gchar *) g_bytes_get_data (bytes, NULL));
+                           (gint) g_bytes_get_size (known),
+                           (const gchar *) g_bytes_get_data (known, NULL));
       gtorch_nccl_engine_fail (self, error, NULL, 0);
     }
   gtorch_nccl_engine_unref (self);

@@ -23,9 +23,11 @@ const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
+const {place} = imports.overrides._gtorch_place;
 const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
+const stores = imports.overrides._gtorch_stores;
 const tensor = imports.overrides._gtorch_tensor;
 const train = imports.overrides._gtorch_train;
 
@@ -510,15 +512,22 @@ function overrideTensor(prototype) {
         prototype[name] = bounded(name, prototype[name]);
 }
 
+// Messages of C name lines of JavaScript, of its one thread.
+function overridePlaces() {
+    GTorch.set_place_func(false, place);
+    GTorch.set_place_func = (...given) => {
+        const args = [{name: 'any_thread', required: true}, {name: 'func', required: true}];
+        const {any_thread: anyThread} = convert.bind('set_place_func', args, given);
+        convert.flag('set_place_func', 'any_thread', anyThread);
+        throw new TypeError('set_place_func: no function can be given, because JavaScript has one of its own');
+    };
+}
+
 // The search for operations with wrong gradients: until further notice, or while a function runs.
 function overrideAnomalies() {
     const raw = GTorch.set_detect_anomaly;
 
     Object.assign(GTorch, {
-        set_anomaly_func() {
-            throw new TypeError('set_anomaly_func: no function can be given, because operations may be ' +
-                'called in other threads, in which none of JavaScript can run');
-        },
         set_detect_anomaly(...given) {
             const args = [{name: 'mode', required: true}, {name: 'check_nan'}];
             const {mode, check_nan: checkNaN = true} = convert.bind('set_detect_anomaly', args, given);
@@ -539,8 +548,48 @@ function overrideAnomalies() {
     });
 }
 
+// Operations as ranges of NVIDIA's tools, while a function runs.
+function overrideRanges() {
+    const raw = GTorch.set_emit_nvtx;
+
+    Object.assign(GTorch, {
+        set_emit_nvtx(...given) {
+            const args = [{name: 'enabled', required: true}, {name: 'record_shapes'}];
+            const {enabled, record_shapes: shapes = false} = convert.bind('set_emit_nvtx', args, given);
+            raw(convert.flag('set_emit_nvtx', 'enabled', enabled),
+                convert.flag('set_emit_nvtx', 'record_shapes', shapes));
+        },
+        emit_nvtx(func, ...given) {
+            convert.plainFunction('emit_nvtx', func);
+            const {record_shapes: shapes = false} = convert.bind('emit_nvtx', [{name: 'record_shapes'}], given);
+            GTorch.set_emit_nvtx(true, shapes);
+            try {
+                return convert.finished('emit_nvtx', func());
+            } finally {
+                raw(false, false);
+            }
+        },
+    });
+}
+
+// Ranges of profiles: while a function runs.
+function overrideProfiler() {
+    GTorch.record_function = convert.counted('record_function', (name, func) => {
+        if (typeof name !== 'string')
+            throw new TypeError(`record_function: name must be a string, not ${name}`);
+        return within('record_function', func, () => GTorch.ProfileRange.new(name));
+    }, 2);
+    GTorch.Profiler.set_stack_func = () => {
+        throw new TypeError('set_stack_func: no function can be given, because operations may be called in ' +
+            'other threads, in which none of JavaScript can run');
+    };
+}
+
 function overrideFunctions() {
     overrideAnomalies();
+    overrideRanges();
+    overridePlaces();
+    overrideProfiler();
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
     const rawBackward = GTorch.autograd_backward;
@@ -565,6 +614,7 @@ function overrideFunctions() {
                 convert.lastOptions('autograd_grad', given,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
+            convert.flag('autograd_grad', 'allow_unused', unused);
             return restoring(() =>
                 rawGrad(convert.list(outputs), convert.list(inputs), weights, retain ?? create, create,
                     unused));
@@ -656,6 +706,7 @@ function overrideRun() {
     });
     convert.addMethods(GTorch, {
         autocast_run(deviceType, dtype, enabled, caches, func) {
+            convert.flag('autocast_run', 'cache_enabled', caches);
             return within('autocast_run', func,
                 () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
         },
@@ -733,12 +784,13 @@ function _init() {
     forms.setup(GTorch, operations);
     aliases.setup(GTorch);
     tensor.setup(GTorch);
-    async.setup(GTorch);
+    async.setup(GTorch, {functions, owners});
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
     data.setup(GTorch);
+    stores.setup(GTorch);
     train.setup(GTorch);
     overrideText();
     overrideSeeds();

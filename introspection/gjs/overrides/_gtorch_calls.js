@@ -7,7 +7,7 @@
 
 /* exported setup */
 
-const {Gio, GObject} = imports.gi;
+const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {protectPrivate} = imports.overrides._gtorch_properties;
 const {functions, owners} = imports.overrides._gtorch_calls_table;
@@ -16,6 +16,25 @@ let GTorch;
 
 function classOf(type) {
     return type.startsWith('Gio.') ? Gio[type.slice('Gio.'.length)] : GTorch[type];
+}
+
+// A text is its bytes in UTF-8.
+function bytes(name, argName, value) {
+    if (value === null || value instanceof GLib.Bytes || value instanceof Uint8Array)
+        return value;
+    if (typeof value === 'string')
+        return new TextEncoder().encode(value);
+    throw new TypeError(`${name}: ${argName} must be a GLib.Bytes, a Uint8Array or a text, not ` +
+        convert.describe(value));
+}
+
+// A text is the path of a file.
+function file(name, argName, value) {
+    if (value === null || value instanceof Gio.File)
+        return value;
+    if (typeof value === 'string' && !value.includes('\0'))
+        return Gio.File.new_for_path(value);
+    throw new TypeError(`${name}: ${argName} must be a Gio.File or a path, not ${convert.describe(value)}`);
 }
 
 // gjs itself knows whether an argument may be null.
@@ -29,6 +48,16 @@ function one(name, argName, kind, value) {
         return convert.device(name, value, argName);
     case 'double':
         return convert.number(name, argName, value);
+    case 'bytes':
+        return bytes(name, argName, value);
+    case 'file':
+        return file(name, argName, value);
+    case 'size':
+        return value === null || value instanceof GTorch.Size
+            ? value : GTorch.Size.new(convert.integers(name, argName, value));
+    case 'factors':
+        return value === null || value instanceof GTorch.Factors ? value
+            : GTorch.Factors.new(convert.list(value).map(item => convert.number(name, argName, item)));
     case 'text':
         if (typeof value !== 'string' && value !== null) // gjs knows which may be null
             throw new TypeError(`${name}: ${argName} must be a text, not ${convert.describe(value)}`);
@@ -52,9 +81,9 @@ function one(name, argName, kind, value) {
 // Lists of integers accept the same values as sizes. gjs itself refuses values that are no arrays, and
 // knows which may be null.
 function many(name, argName, kind, value) {
-    if (value === null || typeof value === 'string' || ArrayBuffer.isView(value))
+    if (value === null || typeof value === 'string' && kind !== 'text' || ArrayBuffer.isView(value))
         return value;
-    if (value instanceof GObject.Object)
+    if (value instanceof GObject.Object || typeof value === 'string')
         throw new TypeError(`${name}: ${argName} must be an array, not ${convert.describe(value)}`);
     if (kind === 'int64')
         return convert.integers(name, argName, value);

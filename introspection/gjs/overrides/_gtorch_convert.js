@@ -9,6 +9,8 @@
    lastOptions lines list make nameOf nulIn number options plainFunction setup surplus target tensor toArray
    toTypedArray whole */
 
+const {GObject} = imports.gi;
+
 // The largest Number that gjs accepts for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
 
@@ -43,7 +45,7 @@ function isOptions(value) {
 
 // Returns the name of a class as programs write it, without the prefix that gjs adds.
 function nameOf(klass) {
-    return klass.name.replace(/^(GTorch_|unknown_GTorch)/, '');
+    return klass.name.replace(/^(GTorch_|unknown_GTorch)/, '') || GObject.type_name(klass.$gtype);
 }
 
 function describe(value) {

@@ -246,9 +246,11 @@ function overrideDatasets() {
     const [getItem, iterate] = [Dataset.prototype.get_item, IterableDataset.prototype.iterate];
     const {next} = SampleSource.prototype;
 
-    callableBySuper(Dataset.prototype, ['get_item', 'get_batch', 'get_length']);
+    callableBySuper(Dataset.prototype, ['get_length']);
+    callableBySuper(Dataset.prototype, ['get_item', 'get_batch'], given => given, valueOf);
     callableBySuper(IterableDataset.prototype, ['iterate', 'get_state', 'set_state']);
-    callableBySuper(SampleSource.prototype, ['close', 'next']);
+    callableBySuper(SampleSource.prototype, ['close']);
+    callableBySuper(SampleSource.prototype, ['next'], given => given, valueOf);
     callableBySuper(Sampler.prototype, ['iterate', 'get_length', 'set_state']);
     callableBySuper(GTorch.IndexSource.prototype, ['next', 'get_state']);
 
@@ -284,8 +286,7 @@ function overrideDatasets() {
 // --- loaders ---
 
 // What for and for await read; break ends the epoch.
-function readerOf(loader, next, settle) {
-    const iter = loader.iterate();
+function readerOf(iter, next, settle) {
     const result = batch => batch === null
         ? {done: true, value: undefined} : {done: false, value: valueOf(batch)};
     return {
@@ -319,6 +320,26 @@ function overrideFetcher() {
     });
 }
 
+// Lets a function that gives a sample give its value.
+function unpacking(owner, name) {
+    const raw = owner[name];
+    const func = function (...given) {
+        return valueOf(raw.apply(this, given));
+    };
+    Object.defineProperty(func, 'length', {value: raw.length, configurable: true});
+    owner[name] = func;
+}
+
+// As PyTorch's: lengths whose sum is 1 are fractions.
+function overrideSplit() {
+    const {random_split: split, random_split_fractions: splitByFractions} = GTorch;
+    GTorch.random_split = convert.counted('random_split', (dataset, lengths, ...given) => {
+        const isFractions = Array.isArray(lengths) && lengths.every(one => typeof one === 'number') &&
+            Math.abs(lengths.reduce((sum, one) => sum + one, 0) - 1) < 1e-9;
+        return isFractions ? splitByFractions(dataset, lengths, ...given) : split(dataset, lengths, ...given);
+    }, 3);
+}
+
 function overrideLoader() {
     const {DataLoader, DataLoaderIter} = GTorch;
     const {prototype} = DataLoader;
@@ -329,13 +350,38 @@ function overrideLoader() {
         restore(prototype, name);
     restore(DataLoaderIter.prototype, 'next');
     restore(DataLoaderIter.prototype, 'next_value');
+    const {next, next_async: nextAsync} = DataLoaderIter.prototype;
+    const read = iter => readerOf(iter, (one, result) => result(next.call(one, null)), value => value);
+    const readAsync = iter => readerOf(iter, async (one, result) => result(await nextAsync.call(one, null)),
+        value => Promise.resolve(value));
     prototype[Symbol.iterator] = function () {
-        return readerOf(this, (iter, result) => result(iter.next(null)), value => value);
+        return read(this.iterate());
     };
     prototype[Symbol.asyncIterator] = function () {
-        return readerOf(this, async (iter, result) => result(await iter.next_async(null)),
-            value => Promise.resolve(value));
+        return readAsync(this.iterate());
     };
+    DataLoaderIter.prototype[Symbol.iterator] = function () {
+        return read(this);
+    };
+    DataLoaderIter.prototype[Symbol.asyncIterator] = function () {
+        return readAsync(this);
+    };
+    // A batch is what Sample.unpack() gives, as in loops.
+    for (const name of ['next', 'next_value', 'next_finish'])
+        unpacking(DataLoaderIter.prototype, name);
+    DataLoaderIter.prototype.next_async = function (...given) {
+        const found = nextAsync.apply(this, given);
+        return found instanceof Promise ? found.then(valueOf) : found;
+    };
+    Object.defineProperty(DataLoaderIter.prototype.next_async, 'length', {value: nextAsync.length});
+    for (const name of ['connect', 'connect_after']) {
+        const raw = prototype[name];
+        prototype[name] = function (signal, handler, ...more) {
+            const isBatch = signal === 'batch' && typeof handler === 'function';
+            const func = isBatch ? (loader, batch) => handler.call(loader, loader, valueOf(batch)) : handler;
+            return raw.call(this, signal, func, ...more);
+        };
+    }
     convert.addMethods(prototype, {
         set_collate(func) {
             if (func === null)
@@ -361,4 +407,5 @@ function setup(namespace) {
     overrideDatasets();
     overrideFetcher();
     overrideLoader();
+    overrideSplit();
 }

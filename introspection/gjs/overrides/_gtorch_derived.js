@@ -52,14 +52,16 @@ const BY_SUPER = Symbol('may be called with super');
 const running = []; // the overrides that run, as objects and names
 
 // Makes functions of C, which call the virtual function of the same name, call that of the parent where an
-// override of it runs: what it calls with super. adapt() makes of its arguments those of C.
-function callableBySuper(prototype, names, adapt = given => given) {
+// override of it runs: what it calls with super. adapt() makes of its arguments those of C, and unpack() of
+// what C gives what programs get.
+function callableBySuper(prototype, names, adapt = given => given, unpack = value => value) {
     for (const name of names) {
         const raw = prototype[name];
         prototype[name] = function (...given) {
             const isSuper = running.some(([object, one]) => object === this && one === name);
-            return isSuper ? restoring(() => above(this, name)[`vfunc_${name}`].apply(this, adapt(given)))
-                : raw.apply(this, given);
+            return unpack(isSuper
+                ? restoring(() => above(this, name)[`vfunc_${name}`].apply(this, adapt(given)))
+                : raw.apply(this, adapt(given)));
         };
         prototype[name][BY_SUPER] = true;
     }
@@ -98,8 +100,8 @@ function asClass(name, klass, make) {
 // Returns the function that C calls instead of func. Without call(self, func, values), func gets the values
 // as they are.
 function forC(klass, name, func, {call, result, pack}, isPlain) {
-    const what = `${klass.name}: ${name}()`;
     return function (...given) {
+        const what = `${convert.nameOf(klass)}: ${name}()`;
         return noting(() => {
             const value = isPlain && call ? call(this, func, given) : func.apply(this, given);
             convert.finished(what, value);

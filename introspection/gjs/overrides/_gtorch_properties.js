@@ -6,9 +6,9 @@
 
 /* exported checked construction protectPrivate set setup */
 
-const {GObject} = imports.gi;
+const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {classes} = imports.overrides._gtorch_calls_table;
+const {classes, owners} = imports.overrides._gtorch_calls_table;
 const {isProgramsOwn} = imports.overrides._gtorch_derived;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
@@ -49,6 +49,10 @@ function checked(what, spec, value, arg = {}) {
         return convert.number(what, 'the value', value);
     } else if (Object.hasOwn(WHOLE, name)) {
         return convert.bounded(what, 'the value', WHOLE[name], value);
+    } else if (name === 'GTorchDevice' && value !== null && value !== undefined) {
+        return convert.device(what, value);
+    } else if (name === 'GFile' && typeof value === 'string' && !value.includes('\0')) {
+        return Gio.File.new_for_path(value);
     } else if (GObject.type_is_a(type, GObject.TYPE_OBJECT) && value !== null) {
         if (!(value instanceof GObject.Object) || !GObject.type_is_a(value.constructor.$gtype, type))
             throw new TypeError(`${what} must be a ${name} or null, not ${convert.describe(value)}`);
@@ -84,12 +88,17 @@ function shown(value, arg) {
 
 // Sets a property. GObject takes any value of the type: what a constructor would refuse, by the check of the
 // class, is not kept, and throws.
-function assign(object, raw, value, check) {
+function assign(what, object, raw, value, check) {
+    const former = raw.get.call(object);
     if (check === undefined) {
         raw.set.call(object, value);
+        const found = raw.get.call(object);
+        // GObject warns of a number that is out of the property's range, and keeps the former one
+        const isOther = typeof value === 'number' && found !== value && Object.is(found, former);
+        if (Number.isFinite(found) && isOther)
+            throw new RangeError(`${what} cannot be ${value}`);
         return;
     }
-    const former = raw.get.call(object);
     object.freeze_notify();
     try {
         raw.set.call(object, value);
@@ -109,7 +118,7 @@ function replace(prototype, className, spec, key) {
     const what = `${className}.${key}`;
     const arg = LAYERS[className]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
-    const {check} = prototype;
+    const check = prototype.check?.length === 0 ? prototype.check : undefined; // another one takes arguments
 
     Object.defineProperty(prototype, key, {
         configurable: true,
@@ -128,7 +137,7 @@ function replace(prototype, className, spec, key) {
                 return;
             }
             if (spec.flags & WRITABLE)
-                assign(this, raw, checked(what, spec, value, arg), check);
+                assign(what, this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
         },
@@ -297,6 +306,10 @@ const MADE = {
         args: [{name: 'tensors', required: true}],
         make: ({tensors}) => GTorch.TensorDataset.new(tensors),
     },
+    TensorHandle: {
+        args: [{name: 'tensor', required: true}],
+        make: ({tensor}) => GTorch.TensorHandle.new(tensor),
+    },
     WeightedRandomSampler: {
         args: [
             {name: 'weights', required: true}, {name: 'num_samples', required: true}, {name: 'replacement'},
@@ -416,6 +429,26 @@ function withDevice(name, given) {
     return [{...more, device: convert.device(name, first)}];
 }
 
+// Arguments of constructors of C that have another name than the property.
+const RENAMED = {Trainer: {loss: 'loss_module'}};
+
+// new GTorch.DataLoader(dataset, 16, {num_workers: 2}): the arguments of new() in C by position, then
+// properties.
+function byPosition(name, given) {
+    const names = owners[name]?.statics.new?.names?.map(key => RENAMED[name]?.[key] ?? key);
+    const {prototype} = GTorch[name] ?? {};
+    const isMade = prototype instanceof GTorch.Module || prototype instanceof GTorch.Optimizer ||
+        prototype instanceof GTorch.LRScheduler; // nn.Linear(1, 2) and so on
+    const isAddress = name === 'ArrowReader'; // what a number would be
+    if (given.length === 0 || convert.isOptions(given[0]) || names === undefined || isMade ||
+        isAddress)
+        return given;
+    const args = names.map(key => ({name: key}));
+    const more = convert.isOptions(given.at(-1)) ? given.at(-1) : {};
+    const others = Object.keys(more).filter(key => !names.includes(key)).map(key => ({name: key}));
+    return [convert.bind(name, [...args, ...others], given, names.length)];
+}
+
 // What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
 function protectConstruction(prototype) {
     const init = prototype._init;
@@ -424,7 +457,7 @@ function protectConstruction(prototype) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
         const isGiven = given.length > 1 || given[0] !== undefined; // as GObject has it
-        const values = isGiven ? mustBeProperties(name, withDevice(name, given)) : {};
+        const values = isGiven ? mustBeProperties(name, byPosition(name, withDevice(name, given))) : {};
         if (Object.hasOwn(MADE, name) && klass === GTorch[name])
             return makeByFunction(name, values);
         const entries = Object.entries(values).map(([key, value]) => {

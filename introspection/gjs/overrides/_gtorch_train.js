@@ -6,7 +6,7 @@
 
 /* exported setup */
 
-const {Gio, GObject} = imports.gi;
+const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
@@ -101,12 +101,6 @@ function overrideRuns(prototype) {
         }
         return runAsync.apply(this, given);
     };
-    for (const name of ['save_checkpoint', 'load_checkpoint']) {
-        const raw = prototype[name];
-        prototype[name] = convert.counted(name, function (file, cancellable = null) {
-            return raw.call(this, typeof file === 'string' ? Gio.File.new_for_path(file) : file, cancellable);
-        }, 2);
-    }
     const {resume} = prototype;
     prototype.resume = convert.counted('resume', function (cancellable = null) {
         return resume.call(this, cancellable).at(-1);
@@ -126,7 +120,7 @@ function overrideConstruction(Trainer) {
     const make = Trainer.new;
     Trainer.prototype._init = function (...given) {
         const made = init.apply(this, given);
-        if (given[0]?.threaded === undefined)
+        if (given.at(-1)?.threaded === undefined)
             this.threaded = false;
         return made;
     };
@@ -158,5 +152,5 @@ function setup(namespace) {
     callableBySuper(GTorch.Metric.prototype, ['update', 'compute', 'reset']);
     callableBySuper(GTorch.Log.prototype, ['write', 'flush', 'close']);
     callableBySuper(GTorch.Trainer.prototype, ['training_step', 'validation_step'],
-        ([batch]) => [sampleOf(batch)]);
+        given => given.length === 1 ? [sampleOf(given[0])] : given);
 }

@@ -10,8 +10,14 @@ Submodules can be imported as PyTorch's: `import gtorch.nn as nn`, `from gtorch.
 import os
 import sys
 
-import gi
-from gi._gi import FunctionInfo as _FunctionInfo
+try:
+    import gi
+    from gi._gi import FunctionInfo as _FunctionInfo
+except ImportError as _error:
+    raise ImportError(
+        f'gtorch needs PyGObject (Debian: python3-gi), which this Python, {sys.executable} {sys.version.split()[0]}, '
+        f'does not have: {_error}'
+    ) from None
 
 # In a wheel the library and its typelib lie here.
 _LIBRARY = os.path.join(os.path.dirname(__file__), 'lib')
@@ -22,7 +28,13 @@ if os.path.isdir(_LIBRARY):
     GIRepository.Repository.prepend_search_path(_LIBRARY)
     GIRepository.Repository.prepend_library_path(_LIBRARY)
 
-gi.require_version('GTorch', '1')
+try:
+    gi.require_version('GTorch', '1')
+except ValueError as _error:
+    raise ImportError(
+        f'{_error}: GI_TYPELIB_PATH must have the folder of GTorch-1.typelib, which '
+        '“pkg-config --variable=typelibdir gtorch-1” tells'
+    ) from None
 
 from gi.overrides._gtorch_size import Size  # noqa: E402, F401: in the namespace it is that of the library
 from gi.repository import GTorch as _namespace  # noqa: E402: the version comes first

@@ -44,6 +44,7 @@ for _one in (_part, _groups):
     })
 Store, HashStore, Work, ProcessGroup = _part.Store, _part.HashStore, _part.Work, _part.GTorch.ProcessGroup
 DebugLevel = _groups.DebugLevel
+_make_nccl_premul_sum = _part._make_nccl_premul_sum
 default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
@@ -66,7 +67,6 @@ _ABSENT = {
     **dict.fromkeys(('register_rendezvous_handler', 'rendezvous'), 'init_process_group() finds the others'),
     'QueueEmptyError': 'stores have no queues',
     'breakpoint': 'a debugger is started for a process of its own',
-    'shrink_group': 'new_group() makes a group of the ranks that are left',
 }
 
 

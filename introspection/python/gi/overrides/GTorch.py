@@ -25,6 +25,7 @@ from gi.overrides import _gtorch_forms as forms
 from gi.overrides import _gtorch_later as later
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
+from gi.overrides import _gtorch_place as place
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import import_later, name_functions
@@ -280,7 +281,8 @@ def _rest():
     from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_exceptions
     from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
     from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
-    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor, _gtorch_train
+    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor, _gtorch_profiler
+    from gi.overrides import _gtorch_train
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
         part.install(export, submodule, ops)
@@ -302,6 +304,7 @@ def _rest():
     _gtorch_testing.install(submodule)
     _gtorch_data.install(submodule)
     _gtorch_results.install(submodule)
+    _gtorch_profiler.install(submodule)
     _gtorch_nn.install(export, submodule, {name: getattr(_namespace, name) for name in ops.FUNCTIONS})
     callbacks.install(export)
     _gtorch_train.install(submodule)
@@ -337,4 +340,5 @@ def _rest():
         globals()['finds_cycles'] = _find_cycles()
 
 
+place.install()
 later.begin(_rest)

@@ -189,7 +189,7 @@ ARGUMENTS = {
 
 
 def _gradients(optimizer):
-    params = (param for group in optimizer.get_param_groups() for param in group.get_params())
+    params = (param for group in GTorch.Optimizer.get_param_groups(optimizer) for param in group.get_params())
     return [param.grad.detach() for param in params if param.grad is not None]
 
 
@@ -226,7 +226,7 @@ class GradScaler(RawScaler):
             _device_type(device)
         given = {ARGUMENTS[key]: value for key, value in values.items() if value is not ABSENT}
         construct(self, {**own, **given})
-        self.check()
+        RawScaler.check(self)
 
     __init__.__text_signature__ = (
         "($self, device='cuda', init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, "
@@ -299,7 +299,7 @@ class GradScaler(RawScaler):
 
     def state_dict(self):
         """Returns the scaler's state, as numbers."""
-        state = {name: value.item() for name, value in pairs(self.state_lists()).items()}
+        state = {name: value.item() for name, value in pairs(RawScaler.state_lists(self)).items()}
         whole = ('growth_interval', '_growth_tracker')
         return {name: int(value) if name in whole else value for name, value in state.items()}
 
@@ -314,7 +314,7 @@ class GradScaler(RawScaler):
     def set_growth_factor(self, new_factor):
         """Sets by what the scale grows, a number above 1."""
         self.props.growth_factor = convert_double(new_factor)
-        self.check()
+        RawScaler.check(self)
 
     def get_backoff_factor(self):
         """By what the scale shrinks."""
@@ -323,7 +323,7 @@ class GradScaler(RawScaler):
     def set_backoff_factor(self, new_factor):
         """Sets by what the scale shrinks, a number below 1."""
         self.props.backoff_factor = convert_double(new_factor)
-        self.check()
+        RawScaler.check(self)
 
     def get_growth_interval(self):
         """After how many steps without an overflow the scale grows."""
@@ -332,7 +332,7 @@ class GradScaler(RawScaler):
     def set_growth_interval(self, new_interval):
         """Sets after how many steps without an overflow the scale grows."""
         self.props.growth_interval = convert_whole(new_interval)
-        self.check()
+        RawScaler.check(self)
 
     def load_state_dict(self, state_dict):
         """Continues from the state of another scaler."""
@@ -340,7 +340,7 @@ class GradScaler(RawScaler):
             name: value if isinstance(value, RawTensor) else make_number(value, GTorch.DType.FLOAT64)
             for name, value in state_dict.items()
         }
-        self.load_state_lists(*lists('load_state_dict', 'state', tensors))
+        RawScaler.load_state_lists(self, *lists('load_state_dict', 'state', tensors))
 
     def is_enabled(self):
         """Tells whether the scaler is enabled."""

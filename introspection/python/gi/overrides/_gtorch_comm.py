@@ -54,12 +54,48 @@ def broadcast(tensor, devices=None, *, out=None):
     return tuple(out)
 
 
+def _chunks(tensors, buffer_size):
+    """The positions of tensors of the same dtype that go together: as many as make up @buffer_size bytes."""
+    size = convert_whole(buffer_size)
+    open_ones, found = {}, []
+    for i, tensor in enumerate(tensors):
+        chunk = open_ones.setdefault(tensor.dtype, [])
+        chunk.append(i)
+        if sum(tensors[k].numel() * tensors[k].element_size() for k in chunk) >= size:
+            found.append(open_ones.pop(tensor.dtype))
+    return found + list(open_ones.values())
+
+
+def _flat(tensors):
+    return GTorch.cat([tensor.reshape(-1) for tensor in tensors], 0)
+
+
+def _parts(flat, like):
+    """Views of a buffer with the shapes of tensors."""
+    parts = flat.split([tensor.numel() for tensor in like])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, like)]
+
+
 def broadcast_coalesced(tensors, devices, buffer_size=SIZE):
-    """Copies several tensors to several GPUs. Returns a list with a tuple of tensors for each device. The copies of a
-    tensor are made one after the other: @buffer_size has no effect."""
-    convert_whole(buffer_size)
+    """Copies several tensors to several GPUs. Returns a list with a tuple of tensors for each device; tensors of that
+    device are themselves there. Those of the same dtype are copied together, in buffers of about @buffer_size bytes,
+    of which the results are views."""
     tensors = _tensors('broadcast_coalesced', tensors)
-    return [tuple(tensor.to(device) for tensor in tensors) for device in _devices('broadcast_coalesced', devices)]
+    devices = _devices('broadcast_coalesced', devices)
+    if any(tensor.device != tensors[0].device for tensor in tensors):
+        places = ', '.join(sorted({str(tensor.device) for tensor in tensors}))
+        raise RuntimeError(f'comm.broadcast_coalesced(): the tensors must be on one device, not {places}')
+    found = [list(tensors) for _ in devices]
+    for chunk in _chunks(tensors, buffer_size):
+        members = [tensors[i] for i in chunk]
+        flat = members[0] if len(members) == 1 else _flat(members)
+        for device, results in zip(devices, found):
+            if device == tensors[0].device:
+                continue
+            there = flat.to(device)
+            for i, part in zip(chunk, [there] if len(members) == 1 else _parts(there, members)):
+                results[i] = part
+    return [tuple(results) for results in found]
 
 
 def reduce_add(inputs, destination=None):
@@ -82,13 +118,23 @@ def reduce_add(inputs, destination=None):
 
 
 def reduce_add_coalesced(inputs, destination=None, buffer_size=SIZE):
-    """The sums of lists of tensors, one list for each GPU, of equal length. Returns a tuple. @buffer_size has no
-    effect."""
-    convert_whole(buffer_size)
+    """The sums of lists of tensors, one list for each GPU, of equal length. Returns a tuple. Tensors of the same dtype
+    are copied and added together, in buffers of about @buffer_size bytes, of which the results are views."""
     lists = [_tensors('reduce_add_coalesced', one) for one in listed(inputs, 'comm.reduce_add_coalesced(): inputs')]
     if len({len(one) for one in lists}) != 1:
         raise ValueError(f'comm.reduce_add_coalesced(): the lists have {[len(one) for one in lists]} tensors')
-    return tuple(reduce_add(same, destination) for same in zip(*lists))
+    results = [None] * len(lists[0])
+    for chunk in _chunks(lists[0], buffer_size):
+        members = [[one[i] for i in chunk] for one in lists]
+        alike = all([(t.shape, t.dtype) for t in one] == [(t.shape, t.dtype) for t in members[0]] for one in members)
+        if len(chunk) == 1 or not alike:  # of which reduce_add() tells what is wrong
+            for i in chunk:
+                results[i] = reduce_add([one[i] for one in lists], destination)
+            continue
+        total = reduce_add([_flat(one) for one in members], destination)
+        for i, part in zip(chunk, _parts(total, members[0])):
+            results[i] = part
+    return tuple(results)
 
 
 def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):

@@ -4,7 +4,7 @@
 
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_whole
-from gi.overrides._gtorch_members import children_of
+from gi.overrides._gtorch_members import children_of, unregister
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
@@ -32,42 +32,42 @@ def _key(owner, key):
 class Row:
     """The part of a list of modules whose names are their positions."""
 
-    def _position(self, position, end=0):
+    def _gt_position(self, position, end=0):
         return _index(self, position, len(self), 'modules', end)
 
-    def _show(self, name, value):
+    def _gt_show(self, name, value):
         """Names change with positions: the module of a name is asked for each time."""
         self.__dict__.pop(name, None)
         if not isinstance(value, RawModule) and not name.isdecimal():
-            super()._show(name, value)
+            super()._gt_show(name, value)
 
-    def _may_be_member(self, name, value=None):
+    def _gt_may_be_member(self, name, value=None):
         return True
 
     def __len__(self):
-        return len(self.get_children())
+        return len(RawModule.get_children(self))
 
     def __getitem__(self, position):
         if isinstance(position, slice):
-            return self._part(children_of(self)[position])
-        return self.get_children()[self._position(position)]
+            return self._gt_part(children_of(self)[position])
+        return RawModule.get_children(self)[self._gt_position(position)]
 
     def __setitem__(self, position, module):
         if not isinstance(module, RawModule):
             raise TypeError(f'{type(self).__name__} takes modules, not {type(module).__name__}')
-        self.register_module(self.get_child_names()[self._position(position)], module)
+        self.register_module(RawModule.get_child_names(self)[self._gt_position(position)], module)
 
     def __delitem__(self, position):
-        found = range(len(self))[position] if isinstance(position, slice) else [self._position(position)]
+        found = range(len(self))[position] if isinstance(position, slice) else [self._gt_position(position)]
         for one in sorted(found, reverse=True):
-            self.remove(one)
+            self._gt_raw.remove(self, one)
 
     def __iter__(self):
-        return iter(list(self.get_children()))
+        return iter(list(RawModule.get_children(self)))
 
     def append(self, module):
         """Appends a module."""
-        self._raw.append(self, module)
+        self._gt_raw.append(self, module)
         return self
 
     def extend(self, modules):
@@ -78,7 +78,7 @@ class Row:
 
     def insert(self, position, module):
         """Inserts a module before the one at a position."""
-        self._raw.insert(self, self._position(position, 1), module)
+        self._gt_raw.insert(self, self._gt_position(position, 1), module)
         return self
 
     def pop(self, position=-1):
@@ -105,14 +105,14 @@ def _module_list():
         """A list of modules: GTorch.nn.ModuleList([a, b])."""
 
         __module__ = OVERRIDES
-        _raw = GTorch.ModuleList
+        _gt_raw = GTorch.ModuleList
 
         def __init__(self, modules=None):
             layers.construct(self, {})
             if modules is not None:
                 self.extend(modules)
 
-        def _part(self, pairs):
+        def _gt_part(self, pairs):
             return type(self)([module for _name, module in pairs])
 
         def __iadd__(self, modules):
@@ -137,30 +137,31 @@ class Named:
         if values is not None:
             self.update(values)
 
-    def _table(self):
-        return {name: getattr(self, f'get_{self._kind}')(name) for name in self.get_member_names(self._member_kind)}
+    def _gt_table(self):
+        get, names = getattr(RawModule, f'get_{self._gt_kind}'), RawModule.get_member_names(self, self._gt_member_kind)
+        return {name: get(self, name) for name in names}
 
     def __getitem__(self, key):
-        if self._own_kind(_key(self, key)) != self._kind:
+        if self._gt_own_kind(_key(self, key)) != self._gt_kind:
             raise KeyError(key)
-        return getattr(self, f'get_{self._kind}')(key)
+        return getattr(RawModule, f'get_{self._gt_kind}')(self, key)
 
     def __setitem__(self, key, value):
-        getattr(self, f'register_{self._kind}')(_key(self, key), self._converted(value))
+        getattr(self, f'register_{self._gt_kind}')(_key(self, key), self._gt_converted(value))
 
     def __delitem__(self, key):
         if key not in self:
             raise KeyError(key)
-        self.unregister(key)
+        unregister(self, key)
 
     def __len__(self):
-        return len(self.get_member_names(self._member_kind))
+        return len(RawModule.get_member_names(self, self._gt_member_kind))
 
     def __iter__(self):
-        return iter(list(self.get_member_names(self._member_kind)))
+        return iter(list(RawModule.get_member_names(self, self._gt_member_kind)))
 
     def __contains__(self, key):
-        return key in self.get_member_names(self._member_kind)
+        return key in RawModule.get_member_names(self, self._gt_member_kind)
 
     def clear(self):
         """Removes all."""
@@ -175,15 +176,15 @@ class Named:
 
     def keys(self):
         """The names, in the order in which they were added."""
-        return self._table().keys()
+        return self._gt_table().keys()
 
     def values(self):
         """The values, in the order of the names."""
-        return self._table().values()
+        return self._gt_table().values()
 
     def items(self):
         """Names and values."""
-        return self._table().items()
+        return self._gt_table().items()
 
     def update(self, values):
         """Adds the values of a dictionary, or of pairs of names and values; replaces those of the same names."""
@@ -196,9 +197,9 @@ def _module_dict():
         """Modules by name: GTorch.nn.ModuleDict({'a': a})."""
 
         __module__ = OVERRIDES
-        _kind, _member_kind = 'module', GTorch.MemberKind.MODULE
+        _gt_kind, _gt_member_kind = 'module', GTorch.MemberKind.MODULE
 
-        def _converted(self, value):
+        def _gt_converted(self, value):
             if not isinstance(value, RawModule):
                 raise TypeError(f'{type(self).__name__} takes modules, not {type(value).__name__}')
             return value
@@ -220,8 +221,8 @@ def _parameter_dict():
         """Parameters by name: GTorch.nn.ParameterDict({'a': parameter}). A tensor becomes a parameter."""
 
         __module__ = OVERRIDES
-        _kind, _member_kind = 'parameter', GTorch.MemberKind.PARAMETER
-        _converted = _parameter
+        _gt_kind, _gt_member_kind = 'parameter', GTorch.MemberKind.PARAMETER
+        _gt_converted = _parameter
         extra_repr = layers.extra_repr_of(GTorch.ParameterDict)
 
         def __reversed__(self):
@@ -286,22 +287,23 @@ def _parameter_list():
 
         extra_repr = layers.extra_repr_of(GTorch.ParameterList)
 
-        def _names(self):
-            return self.get_member_names(GTorch.MemberKind.PARAMETER)
+        def _gt_names(self):
+            return RawModule.get_member_names(self, GTorch.MemberKind.PARAMETER)
 
         def __len__(self):
-            return len(self._names())
+            return len(self._gt_names())
 
         def __iter__(self):
-            return iter([self.get_parameter(name) for name in self._names()])
+            return iter([RawModule.get_parameter(self, name) for name in self._gt_names()])
 
         def __getitem__(self, position):
             if isinstance(position, slice):
                 return type(self)(list(self)[position])
-            return self.get_parameter(self._names()[_index(self, position, len(self), 'parameters')])
+            name = self._gt_names()[_index(self, position, len(self), 'parameters')]
+            return RawModule.get_parameter(self, name)
 
         def __setitem__(self, position, value):
-            name = self._names()[_index(self, position, len(self), 'parameters')]
+            name = self._gt_names()[_index(self, position, len(self), 'parameters')]
             self.register_parameter(name, _parameter(self, value))
 
         def __iadd__(self, values):

@@ -15,7 +15,6 @@ from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_tensors
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_mixin import mixin
-from gi.overrides._gtorch_nodes import tell_lines
 
 
 def enter(owner, guard):
@@ -159,7 +158,6 @@ class set_detect_anomaly:  # noqa: N801, the name is PyTorch's
     """Turns the search for operations with wrong gradients on or off, permanently or for a block."""
 
     def __init__(self, mode, check_nan=True):
-        tell_lines()
         self._before = GTorch.is_anomaly_enabled(), GTorch.is_anomaly_check_nan_enabled()
         raw_set_detect_anomaly(convert_bool(mode), convert_bool(check_nan))
 

@@ -150,54 +150,65 @@ def shown(value):
     return str(value) if size < 200 else f'a number of {size} bits'
 
 
+def _about(name, text):
+    """The text of an error; @name is the function with the argument, or None where the caller adds it."""
+    return text if name is None else f'{name}: {text}'
+
+
 def convert_whole(value, name=None):
     """Converts to an integer; a float is an error, never truncated. Python treats dtypes and bools as
     integers, too: here a dtype is no number, and a bool was probably meant for another argument."""
     if isinstance(value, DType):
-        raise TypeError(f'a whole number was expected, not the dtype {value}')
+        raise TypeError(_about(name, f'a whole number was expected, not the dtype {value}'))
     if isinstance(value, bool):
-        raise TypeError(f'a whole number was expected, not {value}')
-    value = index(value)
+        raise TypeError(_about(name, f'a whole number was expected, not {value}'))
+    try:
+        value = index(value)
+    except TypeError as error:
+        if name is None:
+            raise
+        raise TypeError(_about(name, error)) from None
     if not -(2**63) <= value < 2**64:
         what = 'a whole number' if name is None else name
         raise OverflowError(f'{what} does not fit into 64 bits: {shown(value)}')
     return value
 
 
-def plain_number(value):
+def plain_number(value, name=None):
     """Returns @value; for a tensor of one element or a numpy scalar, the Python number of the same kind
     with all of its bits. A dtype is no number, although Python treats it as an int."""
     if isinstance(value, DType):
-        raise TypeError(f'a number was expected, not the dtype {value}')
+        raise TypeError(_about(name, f'a number was expected, not the dtype {value}'))
     if isinstance(value, RawTensor):
         if value.requires_grad:
-            raise TypeError('a number was expected: a tensor that requires grad would lose its gradient')
+            text = 'a number was expected: a tensor that requires grad would lose its gradient'
+            raise TypeError(_about(name, text))
         return value.item()
     return value.item() if hasattr(value, '__array_interface__') else value
 
 
-def convert_double(value):
+def convert_double(value, name=None):
     """Converts to a real number; an integer that a double cannot represent is an error, never rounded."""
     if type(value) is float:
         return value
-    value = plain_number(value)
+    value = plain_number(value, name)
     if isinstance(value, numbers.Integral):
         value = index(value)
         if abs(value) > 2**53 and not (abs(value) < 2**1023 and int(float(value)) == value):
-            raise OverflowError(f'{shown(value)} cannot be represented exactly as a float')
+            raise OverflowError(_about(name, f'{shown(value)} cannot be represented exactly as a float'))
         return value
     if is_complex_number(value) or not hasattr(value, '__float__') or isinstance(value, str):
-        raise TypeError(f'a number was expected, not {type(value).__name__}')
+        raise TypeError(_about(name, f'a number was expected, not {type(value).__name__}'))
     return float(value)
 
 
-def convert_bool(value):
+def convert_bool(value, name=None):
     """Accepts True or False; a dtype, a string or another number is an error."""
     if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
         return bool(value)
     if type(value) is int and value in (0, 1):
         return bool(value)
-    raise TypeError(f'True or False was expected, not {value!r}')
+    raise TypeError(_about(name, f'True or False was expected, not {value!r}'))
 
 
 def _is_one(value):
@@ -214,7 +225,7 @@ def convert_ints(value, name=None):
     if _is_one(value):
         return (convert_whole(value, name),)
     if not hasattr(value, '__iter__'):
-        raise TypeError(f'whole numbers were expected, not {type(value).__name__}')
+        raise TypeError(_about(name, f'whole numbers were expected, not {type(value).__name__}'))
     return [convert_whole(v, name) for v in value]
 
 
@@ -245,7 +256,7 @@ def convert_items(value, name):
 def convert_sizes(value, name=None):
     """Whole numbers from one or several: what there is no None for."""
     if value is None:
-        raise TypeError('whole numbers were expected, not None')
+        raise TypeError(_about(name, 'whole numbers were expected, not None'))
     return convert_ints(value, name)
 
 
@@ -267,13 +278,13 @@ def convert_variadic(name, values, named, *rest):
     if named is not None:
         if values:
             raise TypeError(f'{name}() was given the sizes by position and by name')
-        return convert_sizes(named), *rest
+        return convert_sizes(named, f'{name}()'), *rest
     if not values or _is_one(values[0]):
-        return [convert_whole(v) for v in values], *rest
+        return [convert_whole(v, f'{name}()') for v in values], *rest
     given = values[1:]
     if len(given) > len(rest):
         raise TypeError(f'{name}() takes the sizes as numbers or as one list')
-    return convert_sizes(values[0]), *given, *rest[len(given) :]
+    return convert_sizes(values[0], f'{name}()'), *given, *rest[len(given) :]
 
 
 INFINITY = float('inf')
@@ -385,8 +396,9 @@ def convert_tensors(values, name):
     """Converts an iterable to a list of tensors."""
     if isinstance(values, RawTensor):
         raise TypeError(f'{name} must be a list of tensors, not a tensor')
-    values = list(values)
+    values = listed(values, name)
     for i, value in enumerate(values):
         if not isinstance(value, RawTensor):
-            raise TypeError(f'element {i} of {name} must be a tensor, not {type(value).__name__}')
+            function, colon, own = name.rpartition(': ')
+            raise TypeError(f'{function}{colon}element {i} of {own} must be a tensor, not {type(value).__name__}')
     return values

@@ -15,6 +15,7 @@ from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_state as tables
 from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_groups import own_of
+from gi.overrides._gtorch_parametrize import Computed
 from gi.overrides._gtorch_properties import FLAGS, OWN
 
 # In the dictionary of an object, but not part of its state.
@@ -43,7 +44,7 @@ def properties(owner):
     found = {}
     for spec in GObject.list_properties(type(owner)):
         if spec.flags & FLAGS.READABLE and spec.flags & (FLAGS.WRITABLE | FLAGS.CONSTRUCT_ONLY):
-            found[spec.name] = plain(owner.get_property(spec.name))
+            found[spec.name] = plain(GObject.Object.get_property(owner, spec.name))
     if isinstance(owner, GTorch.Optimizer):
         found.pop('learning-rate')  # the groups contain it
     return found
@@ -60,7 +61,7 @@ def attributes(owner, without=()):
 
 
 def reduce(self, _protocol=4):
-    return unpickle().make, (named(type(self)), properties(self)), self._get_copied()
+    return unpickle().make, (named(type(self)), properties(self)), self._gt_get_copied()
 
 
 def deep_copy(self, memo):
@@ -80,7 +81,7 @@ def shallow_copy(self):
 
 def copyable(cls, get, set_, reducer=reduce):
     """Enables copies and pickles of the objects of a class; @get returns the state beside the properties."""
-    cls._get_copied, cls.__setstate__ = get, set_
+    cls._gt_get_copied, cls.__setstate__ = get, set_
     cls.__reduce_ex__, cls.__copy__, cls.__deepcopy__ = reducer, shallow_copy, deep_copy
 
 
@@ -97,13 +98,14 @@ def set_attributes(self, state):
 
 def members(module, kind):
     """Returns the names of a kind in the module itself: those of members, and of those that are None."""
-    names = list(module.get_member_names(getattr(GTorch.MemberKind, kind.upper())))
+    names = list(GTorch.Module.get_member_names(module, getattr(GTorch.MemberKind, kind.upper())))
     others = [name for name in module.__dict__ if name not in names]
-    return names + [name for name in others if name not in PASSING and module._own_kind(name) == kind]
+    return names + [name for name in others if name not in PASSING and module._gt_own_kind(name) == kind]
 
 
 def get_module(self):
-    lasting, computed = set(self.get_state_names()), list(self.get_computed_names())
+    raw = GTorch.Module
+    lasting, computed = set(raw.get_state_names(self)), list(raw.get_computed_names(self))
     found = {kind: {name: getattr(self, name, None) for name in members(self, kind) if name not in computed}
              for kind in KINDS}
     every = {name for kind in KINDS for name in found[kind]}
@@ -114,8 +116,8 @@ def get_module(self):
         'shown': [name for name in every if name in self.__dict__],
         'attributes': attributes(self, every),
         'hooks': list(kept.made.values()) if kept else [],
-        'training': self.get_training(),
-        'computed': [(self._own_kind(name), name, self.describe_computed(name)) for name in computed],
+        'training': raw.get_training(self),
+        'computed': [(self._gt_own_kind(name), name, raw.describe_computed(self, name)) for name in computed],
     }
 
 
@@ -139,30 +141,31 @@ def set_module(self, state):
         name, function, data, with_kwargs, always_call = made
         hooks.register_module(name, self, function, data, False, with_kwargs, always_call)
     for kind, name, description in state.get('computed', ()):
-        if self._own_kind(name) is None:
+        if self._gt_own_kind(name) is None:
             getattr(raw, f'register_{kind}')(self, name, None, *([True] if kind == 'buffer' else []))
-        self.restore_computed(name, description)
-    self.set_training(state['training'])
+        Computed.restore_computed(self, name, description)
+    raw.set_training(self, state['training'])
 
 
 # --- optimizers and scalers ---
 
 
 def get_optimizer(self):
-    groups = []
-    for group in self.get_param_groups():
+    raw, groups = GTorch.Optimizer, []
+    for group in raw.get_param_groups(self):
         groups.append(reduce_group(group)[1])
-    defaults = {name: list(self.get_default(name)) for name in self.get_setting_names()}
-    own = {'groups': groups, 'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+    defaults = {name: list(raw.get_default(self, name)) for name in raw.get_setting_names(self)}
+    own = {'groups': groups, 'state': tables.pairs(raw.state_lists(self)), 'attributes': attributes(self)}
     return {**own, 'defaults': defaults}
 
 
 def set_optimizer(self, state):
+    raw = GTorch.Optimizer
     for name, values in state['defaults'].items():
-        self.set_setting(name, values)
+        raw.set_setting(self, name, values)
     for group in state['groups']:
-        GTorch.Optimizer.add_param_group(self, unpickle().group(*group))
-    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
+        raw.add_param_group(self, unpickle().group(*group))
+    raw.load_state_lists(self, *tables.lists('__setstate__', 'state', state['state']))
     set_attributes(self, state)
 
 
@@ -178,11 +181,11 @@ def deep_copy_group(self, memo):
 
 
 def get_scaler(self):
-    return {'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+    return {'state': tables.pairs(GTorch.GradScaler.state_lists(self)), 'attributes': attributes(self)}
 
 
 def set_scaler(self, state):
-    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
+    GTorch.GradScaler.load_state_lists(self, *tables.lists('__setstate__', 'state', state['state']))
     set_attributes(self, state)
 
 
@@ -205,11 +208,11 @@ def refuse(self, *_):
 
 
 def get_schedule(self):
-    return {'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+    return {'state': tables.pairs(GTorch.LRScheduler.state_lists(self)), 'attributes': attributes(self)}
 
 
 def set_schedule(self, state):
-    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
+    GTorch.LRScheduler.load_state_lists(self, *tables.lists('__setstate__', 'state', state['state']))
     set_attributes(self, state)
 
 

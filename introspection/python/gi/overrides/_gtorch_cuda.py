@@ -63,7 +63,11 @@ def get_allocator_backend():
 
 
 def ipc_collect():
-    """Does nothing: memory that another process has opened is freed when that process closes it."""
+    """Drops what was kept for processes that were being started. Memory that other processes have opened is given back
+    by itself when they drop it."""
+    from gi.overrides import _gtorch_multiprocessing as multiprocessing
+
+    multiprocessing.drop_started()
 
 
 FUNCTIONS = (

@@ -56,12 +56,14 @@ def _group(process_group, no_dist):
 
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
          max_part_size=PART):
-    """Writes a state dict to a folder. All ranks call this; each writes its part of what several have, and what it has
-    alone. The former content of the folder is there until all ranks have written theirs."""
+    """Writes a state dict to a folder. All ranks call this; each writes its part of what several have, what it has
+    alone, and its rows of what is spread over them. The former content of the folder is there until all ranks have
+    written theirs."""
     _refuse('save', storage_writer=storage_writer, planner=planner)
     group, index = _group(process_group, no_dist), _index(checkpoint_id)
     flat = _flat(state_dict)
-    tensors = {name: value.detach() for name, value in flat.items() if isinstance(value, RawTensor)}
+    tensors = {name: value if GTorch.ModuleShards.find(value) else value.detach() for name, value in flat.items()
+               if isinstance(value, RawTensor)}
     values = {VALUE + name: json.dumps(value) for name, value in flat.items() if name not in tensors}
     os.makedirs(os.fspath(checkpoint_id), exist_ok=True)
     metadata = [text for pair in values.items() for text in pair]
@@ -79,7 +81,11 @@ def _put(value, name, found):
         return type(value)(_put(one, f'{name}.{i}' if name else str(i), found) for i, one in enumerate(value))
     if not isinstance(value, RawTensor):
         return found[name]
-    value.detach().copy_(found[name])
+    shards = GTorch.ModuleShards.find(value)
+    if shards is None:
+        value.detach().copy_(found[name])
+    else:
+        dist._run(lambda: shards.scatter(value, found[name]))
     return value
 
 
@@ -96,7 +102,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     texts = dict(zip(metadata[::2], metadata[1::2]))
     for name, value in flat.items():
         if isinstance(value, RawTensor):
-            if found[name].shape != value.shape:
+            if found[name].shape != value.shape and GTorch.ModuleShards.find(value) is None:
                 raise ValueError(f'load: {name!r} has the shape {list(found[name].shape)} in the checkpoint, not '
                                  f'{list(value.shape)}')
         elif VALUE + name not in texts:

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import os
 import pickle
+import threading
 import time
 
 from gi.repository import Gio, GLib, GTorch
@@ -44,16 +45,47 @@ class ReduceOp:
     SUM, AVG, PRODUCT = GTorch.ReduceOp.SUM, GTorch.ReduceOp.AVG, GTorch.ReduceOp.PRODUCT
     MIN, MAX = GTorch.ReduceOp.MIN, GTorch.ReduceOp.MAX
     BAND, BOR, BXOR = GTorch.ReduceOp.BAND, GTorch.ReduceOp.BOR, GTorch.ReduceOp.BXOR
+    PREMUL_SUM = 'PREMUL_SUM'  # _make_nccl_premul_sum() gives it its factor
 
 
-class GroupMember:
+class _PremulSum:
+    """A sum of numbers that each rank multiplies by a factor before."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+
+def _make_nccl_premul_sum(factor):
+    """The reduction ReduceOp.PREMUL_SUM with the factor of this rank, a number or a tensor with one; of any backend."""
+    return _PremulSum(float(factor.item() if isinstance(factor, RawTensor) else factor))
+
+
+class _Groups:
+    """The group of all ranks, and those that were made of it."""
+
+    def __init__(self):
+        self.world, self.made = None, []
+
+
+_of_process, _of_thread = _Groups(), threading.local()
+
+
+def _groups():
+    """Those of this thread, if it is a rank by itself; otherwise those of the process."""
+    return getattr(_of_thread, 'groups', _of_process)
+
+
+class _WithWorld(type):
+    WORLD = property(lambda _: _groups().world)
+
+
+class GroupMember(metaclass=_WithWorld):
     """The group of all processes, and what new_group() gives those that have no part in it."""
 
-    WORLD = None
     NON_GROUP_MEMBER = object()
 
 
-class group(metaclass=type('_Group', (type,), {'WORLD': property(lambda _: GroupMember.WORLD)})):
+class group(metaclass=_WithWorld):
     """group.WORLD is the group of all processes."""
 
 
@@ -225,7 +257,12 @@ def _find_store(init_method, rank, world_size, timeout):
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name='', pg_options=None, device_id=None):
-    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”."""
+    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”, or
+    “nccl” for GPUs. With a HashStore, ranks are threads of this process, each of which calls this: the group is then
+    that of the thread."""
+    are_threads = isinstance(store, HashStore) and world_size > 1
+    if are_threads and 'groups' not in vars(_of_thread):
+        _of_thread.groups = _Groups()
     if is_initialized():
         raise ValueError('the process group is there already: call destroy_process_group() before')
     if pg_options is not None:
@@ -241,7 +278,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     elif store is None:
         store = _find_store(init_method, rank, world_size, timeout)
     try:
-        GroupMember.WORLD = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
+        _groups().world = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
     except GLib.Error as error:
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
@@ -269,25 +306,35 @@ def _backend(name):
 
 def destroy_process_group(group=None):
     """Drops a group, by default that of all processes with all others."""
-    made = _group(group)
-    if made is GroupMember.WORLD:
-        GroupMember.WORLD = None
-        _made.clear()
-    elif made in _made:
-        _made.remove(made)
-
-
-_made = []  # groups of some ranks
+    made, groups = _group(group), _groups()
+    if made is groups.world:
+        groups.world = None
+        groups.made.clear()
+        vars(_of_thread).pop('groups', None)
+    elif made in groups.made:
+        groups.made.remove(made)
 
 
 def _remember(made):
-    _made.append(made)
+    _groups().made.append(made)
     return made
+
+
+def _replace(whole, made):
+    """Lets a group take the place of another one."""
+    groups = _groups()
+    if whole is groups.world:
+        groups.world = made
+        groups.made.clear()
+        return made
+    if whole in groups.made:
+        groups.made.remove(whole)
+    return _remember(made)
 
 
 def get_pg_count():
     """How many groups there are."""
-    return len(_made) + is_initialized()
+    return len(_groups().made) + is_initialized()
 
 
 def _group(value):
@@ -463,6 +510,9 @@ def _end(work, async_op, *results):
 
 
 def _reduction(op):
+    if isinstance(op, _PremulSum) or op == ReduceOp.PREMUL_SUM:
+        raise NotImplementedError('PREMUL_SUM is for all_reduce() and reduce_scatter_tensor(), with the factor that '
+                                  '_make_nccl_premul_sum() gives it')
     if not isinstance(op, GTorch.ReduceOp):
         raise TypeError(f'op is one of ReduceOp, such as ReduceOp.SUM, not {type(op).__name__}')
     return op
@@ -498,6 +548,8 @@ def _place(group, global_rank, group_rank, what):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives the result to all of them."""
     _check('all_reduce', tensor)
+    if isinstance(op, _PremulSum):
+        return _end(_run(lambda: _group(group).all_reduce_premul(tensor, op.factor)), async_op, tensor)
     return _end(_run(lambda: _group(group).all_reduce(tensor, _reduction(op))), async_op, tensor)
 
 
@@ -555,6 +607,9 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives each its part of the result."""
     _check('reduce_scatter_tensor', output, input)
+    if isinstance(op, _PremulSum):
+        work = _run(lambda: _group(group).reduce_scatter_tensor_premul(output, input, op.factor))
+        return _end(work, async_op, output)
     return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, _reduction(op))), async_op, output)
 
 

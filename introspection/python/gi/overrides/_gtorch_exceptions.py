@@ -11,6 +11,7 @@ raise: FileNotFoundError and its like.
 """
 
 import errno
+import functools
 from contextlib import contextmanager
 
 from gi.repository import Gio, GLib
@@ -153,6 +154,20 @@ def of_kind(builtin, error, message=None):
 def made(builtin, message, code):
     """An error of Python's part of the library that is an exception of this kind."""
     return of_kind(builtin, Failure(message, DOMAIN, int(code)))
+
+
+def settled(function):
+    """Wraps a function that Python itself calls, such as __getitem__(). PyGObject says GLib.Error of all errors, and up
+    to Python 3.11 a loop finds the class of the object only if the exception has come by here."""
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        try:
+            return function(*args, **options)
+        except Failure:
+            raise
+
+    return call
 
 
 @contextmanager

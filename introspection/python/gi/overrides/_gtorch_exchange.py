@@ -12,7 +12,7 @@ from gi.overrides import _gtorch_groups as groups
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_enum
 from gi.overrides._gtorch_own_states import ATTRIBUTE as VALUES
 from gi.overrides._gtorch_own_states import is_programs, values_of
-from gi.overrides._gtorch_properties import python_class
+from gi.overrides._gtorch_properties import python_class, spec_of
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
 # What PyTorch's schedules keep in groups, and those here for themselves.
@@ -72,7 +72,7 @@ def _flat_group(optimizer, i, names, given):
             _refuse(f'group.{i}: differentiable is true, which is not supported')
         if key == 'params' or (key not in names and (key in OF_SCHEDULES or key in groups.FORMS)):
             continue
-        kind = optimizer.get_setting_type(key)
+        kind = GTorch.Optimizer.get_setting_type(optimizer, key)
         try:
             if kind == GObject.TYPE_NONE and key not in groups.MEMBERS:
                 values = groups.plain_numbers(value) or groups.numbers('', key, GObject.TYPE_DOUBLE, value)
@@ -84,8 +84,8 @@ def _flat_group(optimizer, i, names, given):
         found[key] = _single(values[0]) if len(values) == 1 else _doubles(values)
     for key in names:
         # flags that a release of PyTorch lacked were not there to be set
-        if key not in found and optimizer.get_setting_type(key) == GObject.TYPE_BOOLEAN:
-            found[key] = _single(optimizer.find_property(key.replace('_', '-')).default_value)
+        if key not in found and GTorch.Optimizer.get_setting_type(optimizer, key) == GObject.TYPE_BOOLEAN:
+            found[key] = _single(spec_of(optimizer, key).default_value)
     return found
 
 
@@ -125,7 +125,7 @@ def flatten(optimizer, table):
             n, m = len(group['params']), len(mine['params'])
             raise ValueError(f'load_state_dict: group.{i} has {n} parameters, that of the optimizer {m}')
         params.update(zip(group['params'], mine['params']))
-        names = optimizer.get_setting_names() or list(mine.get_setting_names())
+        names = GTorch.Optimizer.get_setting_names(optimizer) or list(mine.get_setting_names())
         keys.append({key: value for key, value in group.items() if _is_own(optimizer, names, key)})
         found.update({f'group.{i}.{key}': value for key, value in _flat_group(optimizer, i, names, group).items()})
     positions = {number: i for i, number in enumerate(params)}
@@ -178,7 +178,7 @@ def forms(optimizer):
     for row in OPTIMIZERS:
         if isinstance(optimizer, getattr(GTorch, row['name'])):
             found = {arg['name']: groups.FORMS[arg['name']] for arg in row['args'] if arg['form'] is not None}
-            return {key: optimizer.get_capturable() if key == 'capturable' else value for key, value in found.items()}
+            return {key: GTorch.Optimizer.get_capturable(optimizer) if key == 'capturable' else value for key, value in found.items()}
     return {}
 
 
@@ -275,7 +275,7 @@ def _from_torch(name, table):
 
 
 def _schedule_value(schedule, key, value):
-    spec = schedule.find_property(key.lower().replace('_', '-'))
+    spec = spec_of(schedule, key.lower())
     if isinstance(value, str) and spec is not None and spec.value_type.is_a(GObject.TYPE_ENUM):
         value = int(convert_enum(python_class(spec.value_type), value, f'load_state_dict: {key}'))
     if isinstance(value, (list, tuple)) and not value:
@@ -292,7 +292,7 @@ def flatten_schedule(schedule, table):
     if '_last_lr' in table:
         name = next(cls.__name__ for cls in type(schedule).__mro__ if hasattr(GTorch, cls.__name__))
         given = _from_torch(name, given)
-        mine = dict(zip(*reversed(schedule.state_lists())))
+        mine = dict(zip(*reversed(GTorch.LRScheduler.state_lists(schedule))))
         given = {**{key: mine[key] for key in KEPT.get(name, ()) if key in mine}, **given}
     found = {}
     for key, value in given.items():
@@ -309,7 +309,7 @@ def flatten_schedule(schedule, table):
 
 def _plain(schedule, key, tensor):
     """A tensor of a state dict as Python's value."""
-    spec = schedule.find_property(key.lower().replace('_', '-'))
+    spec = spec_of(schedule, key.lower())
     kind = GObject.TYPE_DOUBLE if spec is None else spec.value_type
     if tensor.shape:
         values = tensor.tolist()

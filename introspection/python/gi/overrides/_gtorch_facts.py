@@ -172,13 +172,14 @@ def is_storage(obj):
 
 
 def share_memory_(self):
-    """Raises: memory is not shared between processes."""
-    raise NotImplementedError('share_memory_(): memory is not shared between processes; tensors for others are copied')
+    """Moves memory of the CPU to memory that other processes can have, too. Returns the tensor."""
+    self.share_memory()
+    return self
 
 
 def is_shared(self):
-    """False: memory is not shared between processes."""
-    return False
+    """Tells whether other processes can have the memory as it is: on the CPU after share_memory_()."""
+    return RawTensor.is_shared(self)
 
 
 def is_inference(self):

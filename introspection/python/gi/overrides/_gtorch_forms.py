@@ -157,12 +157,26 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
         raise TypeError('where() takes two tensors or numbers to choose from, or the condition alone')
+    if isinstance(input, RawTensor):
+        other = _represented('other', other, input)
+    else:
+        input = _represented('input', input, other)
     return ops.FUNCTIONS['where'](condition, input, other)
+
+
+def _represented(name, number, tensor):
+    """An integer that is chosen beside the elements of a tensor of integers becomes one of them, as in full()."""
+    if type(number) is not int or not isinstance(tensor, RawTensor) or BITS.get(tensor.dtype, 1) < 2:
+        return number
+    try:
+        return FACTORIES['full']([], number, dtype=tensor.dtype, device=tensor.device)
+    except ValueError:
+        raise ValueError(f'where: {name} is {number}, which is no {tensor.dtype.get_name()}') from None
 
 
 @_form(METHODS, 'where')
 def _where_of(self, condition, other):
-    return ops.FUNCTIONS['where'](condition, self, other)
+    return where(condition, self, other)
 
 
 def _scatter(name):

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole
-from gi.overrides._gtorch_members import children_of
+from gi.overrides._gtorch_members import children_of, set_buffer
+from gi.overrides._gtorch_parametrize import Computed
 
 RawModule = GTorch.Module
 
@@ -43,19 +44,19 @@ def _given_class():
 
 def _swap(owner, name, tensor):
     """Puts a tensor in the place of a member, and returns what undoes it."""
-    kind = owner._own_kind(name)
+    kind = owner._gt_own_kind(name)
     if kind == 'buffer':
-        former = owner.get_buffer(name)
-        owner.set_buffer(name, tensor)
-        return lambda: owner.set_buffer(name, former)
-    former = owner.get_parameter(name)
+        former = GTorch.Module.get_buffer(owner, name)
+        set_buffer(owner, name, tensor)
+        return lambda: set_buffer(owner, name, former)
+    former = GTorch.Module.get_parameter(owner, name)
     if isinstance(tensor, GTorch.Parameter):
         owner.register_parameter(name, tensor)
         return lambda: owner.register_parameter(name, former)
-    owner.register_parametrization(name, _given_class()(tensor), True)
+    Computed.register_parametrization(owner, name, _given_class()(tensor), True)
 
     def undo():
-        owner.remove_parametrizations(name, False)
+        Computed.remove_parametrizations(owner, name, False)
         owner.register_parameter(name, former)
 
     return undo

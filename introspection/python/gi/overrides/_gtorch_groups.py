@@ -195,7 +195,7 @@ def _check_form(name, optimizer, key, value):
     if key == 'differentiable' and value:
         text = f'{name}: {key}=True is not supported: the step is not recorded for gradients'
         raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
-    if key == 'capturable' and bool(value) != optimizer.get_capturable():
+    if key == 'capturable' and bool(value) != RawOptimizer.get_capturable(optimizer):
         text = f'{name}: {key} must be the same for all groups: it is a property of the optimizer'
         raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
 
@@ -230,11 +230,11 @@ def make_group(name, optimizer, given, defaults):
         settings['param_names'] = names
     for key in [key for key in settings if key in FORMS and key not in defaults]:
         _check_form(name, optimizer, key, settings.pop(key))
-    found, own, is_programs = {}, {}, not optimizer.get_setting_names()
+    found, own, is_programs = {}, {}, not RawOptimizer.get_setting_names(optimizer)
     for key, value in settings.items():
         if not isinstance(key, str):
             raise TypeError(f'{name}: the keys of a group must be texts, not {key!r}')
-        kind = optimizer.get_setting_type(key)
+        kind = RawOptimizer.get_setting_type(optimizer, key)
         if kind != GObject.TYPE_NONE or key == 'initial_lr' or (is_programs and key in MEMBERS):
             kind = GObject.TYPE_DOUBLE if kind == GObject.TYPE_NONE else kind
             found[key] = numbers(name, key, kind, value)
@@ -275,9 +275,9 @@ def add(name, optimizer, given, defaults):
 
 def default_of(optimizer, key):
     """The numbers that a group has without a setting of its own."""
-    if key in optimizer.get_setting_names():
-        return list(optimizer.get_default(key))
-    return [optimizer.get_learning_rate()] if key == 'lr' else [0.0]
+    if key in RawOptimizer.get_setting_names(optimizer):
+        return list(RawOptimizer.get_default(optimizer, key))
+    return [RawOptimizer.get_learning_rate(optimizer)] if key == 'lr' else [0.0]
 
 
 def split(name, params):

@@ -38,7 +38,10 @@ class HookHandle(int):
         """Removes the hook; the second call has no effect."""
         owner, self._owner = self._owner, None
         if owner is not None:
-            owner.remove_hook(int(self))
+            if isinstance(owner, GTorch.Module):
+                remove(GTorch.Module.remove_hook, owner, int(self))
+            else:
+                owner.remove_hook(int(self))
 
     def __enter__(self):
         return self
@@ -253,7 +256,7 @@ def run_forward(owner, inputs, options):
     registered, output, n_called = list(kept(owner).made.items()), None, 0
     try:
         inputs, options = _before(owner, registered, inputs, options)
-        of_inputs, of_outputs = owner.new_backward_hooks()
+        of_inputs, of_outputs = GTorch.Module.new_backward_hooks(owner)
         if of_inputs is not None:
             inputs = tuple(_through(of_inputs, inputs, None))
         output = owner.forward(*inputs, **options)

@@ -63,7 +63,7 @@ def find(namespace, name):
         made = getattr(importlib.import_module(made), name) if isinstance(made, str) else made(name)
         setattr(namespace, name, made)
         return made
-    if _Rest.make is not None and not name.startswith('__'):
+    if _Rest.make is not None and (name == '__version__' or not name.startswith('__')):
         complete()
         if name in vars(namespace):
             return vars(namespace)[name]

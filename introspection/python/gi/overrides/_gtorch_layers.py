@@ -7,7 +7,7 @@ import types
 
 from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import override
-from gi.repository import GLib
+from gi.repository import GLib, GObject
 
 from gi.overrides._gtorch_bind import ABSENT, REQUIRED, bind
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_device, convert_ints, of_integers
@@ -130,7 +130,7 @@ def _padding(plain):
     """Numbers, or the string of the rule that replaces them."""
 
     def get(self):
-        rule = self.get_property('padding-rule')
+        rule = GObject.Object.get_property(self, 'padding-rule')
         return plain.fget(self) if rule == GTorch.PaddingRule.NUMBERS else rule.value_nick
 
     return property(get, plain.fset)
@@ -269,7 +269,7 @@ def with_indices(raw, plain, run):
     def call(self, *inputs, **options):
         if not self.return_indices:
             return raw.__call__(self, *inputs, **options)
-        return run(self, inputs, options) if self.has_hooks() else self.forward(*inputs, **options)
+        return run(self, inputs, options) if RawModule.has_hooks(self) else self.forward(*inputs, **options)
 
     return forward, call
 
@@ -285,7 +285,7 @@ class Reset:
     def __get__(self, owner, cls):
         if owner is None:
             return self.raw
-        if not owner.can_reset_parameters():
+        if not RawModule.can_reset_parameters(owner):
             raise AttributeError(f'{cls.__name__} has no parameters of which it knows the first values')
         return lambda: self.raw(owner) and None
 
@@ -294,7 +294,7 @@ def _reset_by_program(self):
     """As in PyTorch, a layer is made with the reset_parameters() of a class of the program's."""
     for base in type(self).__mro__:
         if 'reset_parameters' in vars(base):
-            if base.__module__ not in OWN and self.can_reset_parameters() and not self.has_uninitialized_params():
+            if base.__module__ not in OWN and RawModule.can_reset_parameters(self) and not RawModule.has_uninitialized_params(self):
                 self.reset_parameters()
             return
 
@@ -358,7 +358,7 @@ def layer(name, raw, own, activation):
         kind = type(self).__name__
         values = {} if row['any'] else bind(kind, spec, given, options)
         construct(self, _properties(kind, args, values, activation), shown)
-        self.check()
+        RawModule.check(self)
         _reset_by_program(self)
 
     init.__text_signature__ = row['signature']

@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.context
 import os
 import random
+import threading
 import time
 import warnings
 from typing import Generic, TypeVar
@@ -220,6 +221,7 @@ class DataLoader(Generic[Batch]):
         """Lets the next iteration begin behind the batches that had been got when state_dict() gave this."""
         if not isinstance(state_dict, dict) or state_dict.get('version') != VERSION:
             raise ValueError('DataLoader.load_state_dict() takes what state_dict() of a loader gave')
+        _check_state(state_dict)
         theirs, ours = state_dict['loader'], self._likeness()
         for name, value in ours.items():
             if theirs.get(name) != value:
@@ -231,6 +233,28 @@ class DataLoader(Generic[Batch]):
                              f'{self.num_workers}')
         is_new = state_dict['order'] is None or state_dict['is_at_end']  # then the next epoch begins
         self._resumed = None if is_new else dict(state_dict)
+
+
+# What an entry of a state is. The others are the program's.
+ENTRIES = {
+    'position': lambda value: isinstance(value, int) and value >= 0,
+    'is_at_end': lambda value: isinstance(value, bool),
+    'order': lambda value: value is None or (isinstance(value, dict) and {'generator', 'base_seed'} <= value.keys()),
+    'loader': lambda value: isinstance(value, dict),
+    'num_workers': lambda value: isinstance(value, int) and value >= 0,
+    'places': lambda value: isinstance(value, (list, tuple)) and all(isinstance(one, int) for one in value),
+    'turn': lambda value: isinstance(value, int) and value >= 0,
+    'datasets': lambda value: isinstance(value, dict),
+}
+NEEDED = ('position', 'is_at_end', 'order', 'loader')
+
+
+def _check_state(state):
+    for name, fits in ENTRIES.items():
+        if name not in state and name in NEEDED:
+            raise ValueError(f'DataLoader.load_state_dict(): the state has no {name!r}')
+        if name in state and not fits(state[name]):
+            raise ValueError(f'DataLoader.load_state_dict(): {name!r} is {state[name]!r}, which no state of a loader has')
 
 
 class _Progress:
@@ -334,7 +358,7 @@ class _Iterator:
     is_closed = False
 
     def __init__(self, loader):
-        self.loader = loader
+        self.loader, self.turn_of_threads = loader, threading.RLock()
         self.begin()
 
     def begin(self):
@@ -362,6 +386,10 @@ class _Iterator:
         raise NotImplementedError('an iteration over a DataLoader cannot be pickled: see state_dict()')
 
     def __next__(self):
+        with self.turn_of_threads:  # each batch is for one of the threads that share the iteration
+            return self.next_batch()
+
+    def next_batch(self):
         progress = self.progress
         if self.is_closed or progress.is_at_end:
             raise StopIteration

@@ -4,6 +4,8 @@
 
 import collections
 
+from gi.repository import GObject
+
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double, convert_enum
@@ -23,7 +25,7 @@ def _adaptive():
 
     def call(self, *inputs, **options):
         """Hooks see both results."""
-        return hooks.run_forward(self, inputs, options) if self._is_hooked() else self.forward(*inputs, **options)
+        return hooks.run_forward(self, inputs, options) if self._gt_is_hooked() else self.forward(*inputs, **options)
 
     def of_matrix(name):
         raw = restores(getattr(GTorch.AdaptiveLogSoftmaxWithLoss, name))
@@ -40,7 +42,7 @@ def _adaptive():
 
     def cutoffs(self):
         """The first class of each cluster, and the number of classes, as in PyTorch."""
-        return [*self.get_property('cutoffs').get_values(), self.n_classes]
+        return [*GObject.Object.get_property(self, 'cutoffs').get_values(), self.n_classes]
 
     return {
         'forward': forward, '__call__': call, 'log_prob': of_matrix('log_prob'), 'predict': of_matrix('predict'),

@@ -34,9 +34,9 @@ class MemberView(MutableMapping):
 
     def _names(self):
         module = self._module
-        names = module.get_member_names(getattr(GTorch.MemberKind, self._kind.upper()))
+        names = RawModule.get_member_names(module, getattr(GTorch.MemberKind, self._kind.upper()))
         absent = [name for name, value in module.__dict__.items() if value is None and name not in names]
-        return [*names, *(name for name in absent if module._own_kind(name) == self._kind)]
+        return [*names, *(name for name in absent if module._gt_own_kind(name) == self._kind)]
 
     def __getitem__(self, name):
         if name not in self._names():
@@ -49,7 +49,7 @@ class MemberView(MutableMapping):
     def __delitem__(self, name):
         if name not in self._names():
             raise KeyError(name)
-        self._module.unregister(name)
+        unregister(self._module, name)
 
     def __iter__(self):
         return iter(self._names())
@@ -71,9 +71,21 @@ def _join(prefix, name):
     return f'{prefix}.{name}' if prefix else name
 
 
+def unregister(module, name):
+    """Removes a member."""
+    RawModule.unregister(module, name)
+    module.__dict__.pop(name, None)
+
+
+def set_buffer(module, name, buffer):
+    """Replaces a buffer."""
+    RawModule.set_buffer(module, name, buffer)
+    module._gt_show(name, buffer)
+
+
 def children_of(module):
     """The names and direct children: other threads may change them meanwhile."""
-    pairs = zip(module.get_child_names(), list(module.get_children()))
+    pairs = zip(RawModule.get_child_names(module), list(RawModule.get_children(module)))
     return [(name, child) for name, child in pairs if child is not None]
 
 
@@ -92,8 +104,8 @@ def _named(module, kind, prefix, recurse, once):
     seen = set()
     modules = module.named_modules(None, prefix, once) if recurse else [(prefix, module)]
     for path, one in modules:
-        for name in one.get_member_names(getattr(GTorch.MemberKind, kind.upper())):
-            member = getattr(one, f'get_{kind}')(name)
+        for name in RawModule.get_member_names(one, getattr(GTorch.MemberKind, kind.upper())):
+            member = getattr(RawModule, f'get_{kind}')(one, name)
             if member is None or member in seen:
                 continue
             if once:
@@ -111,7 +123,7 @@ class Members:
 
     def parameters(self, recurse=True):
         """An iterator over the parameters, those of children too."""
-        return iter(list(self.get_parameters(convert_bool(recurse))))
+        return iter(list(RawModule.get_parameters(self, convert_bool(recurse))))
 
     def named_parameters(self, prefix='', recurse=True, remove_duplicate=True):
         """An iterator over names and parameters."""
@@ -120,7 +132,7 @@ class Members:
 
     def buffers(self, recurse=True):
         """An iterator over the buffers, those of children too."""
-        return iter(list(self.get_buffers(convert_bool(recurse))))
+        return iter(list(RawModule.get_buffers(self, convert_bool(recurse))))
 
     def named_buffers(self, prefix='', recurse=True, remove_duplicate=True):
         """An iterator over names and buffers."""
@@ -154,7 +166,7 @@ class Members:
         if target == '':
             return self
         try:
-            return self.get_module(target)
+            return RawModule.get_module(self, target)
         except GLib.Error as error:
             raise AttributeError(error.message) from None
 
@@ -177,7 +189,7 @@ class Members:
         if not name:
             raise ValueError(f'set_submodule(): {target!r} is no path of a module')
         parent = self.get_submodule(path)
-        kind = parent.get_member_kind(name)
+        kind = RawModule.get_member_kind(parent, name)
         if kind != GTorch.MemberKind.MODULE and (convert_bool(strict) or kind != GTorch.MemberKind.NONE):
             raise AttributeError(f'{type(parent).__name__} has no module {name!r}')
         parent.register_module(name, module)
@@ -212,6 +224,12 @@ class Members:
         """Converts parameters and buffers to bfloat16."""
         return self.to(DType.BFLOAT16)
 
+    def share_memory(self):
+        """Moves parameters and buffers on the CPU to memory that other processes can have, too. Returns the module."""
+        for tensor in [*self.parameters(), *self.buffers()]:
+            tensor.share_memory_()
+        return self
+
     # --- the text ---
 
     def __repr__(self):
@@ -228,7 +246,7 @@ class Members:
 
 
 def _check_assigned(module, table, names, strict):
-    own, where = dict(zip(*reversed(module.state_lists()))), f'{type(module).__name__}: load_state_dict'
+    own, where = dict(zip(*reversed(RawModule.state_lists(module)))), f'{type(module).__name__}: load_state_dict'
     if strict and any(names):
         parts = [f'{what}: {", ".join(some)}' for what, some in zip(('missing', 'unexpected'), names) if some]
         raise GLib.Error.new_literal(GTorch.error_quark(), f'{where}: {"; ".join(parts)}', GTorch.Error.NOT_FOUND)
@@ -245,19 +263,19 @@ def assign(module, table, names, strict):
     for path in _check_assigned(module, table, names, strict):
         owner, _dot, name = path.rpartition('.')
         owner, tensor = module.get_submodule(owner), table[path]
-        kind = owner._own_kind(name)
+        kind = owner._gt_own_kind(name)
         if kind == 'parameter':
             if not isinstance(tensor, GTorch.Parameter):
-                tensor = GTorch.Parameter.new(tensor.detach(), owner.get_parameter(name).requires_grad)
+                tensor = GTorch.Parameter.new(tensor.detach(), RawModule.get_parameter(owner, name).requires_grad)
             owner.register_parameter(name, tensor)
         elif kind == 'buffer':
-            owner.set_buffer(name, tensor)
+            set_buffer(owner, name, tensor)
         else:
             owner.set_extra_state(tensor)
 
 
 def incompatible(module, table):
     """Compares a state with the names of a module's."""
-    own = module.state_lists()[1]
+    own = RawModule.state_lists(module)[1]
     known = set(own)
     return IncompatibleKeys([name for name in own if name not in table], [name for name in table if name not in known])

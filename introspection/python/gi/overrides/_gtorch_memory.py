@@ -206,8 +206,8 @@ MANY = 1000000  # entries of a history, which has memory for all of them from th
 def _record_history(enabled='all', context='all', stacks='all', max_entries=sys.maxsize, device=None,
                     clear_history=False):
     """Starts, or with None ends, recording where memory is allocated; drops what was recorded before. The last million
-    entries are kept at most. The frames are those of C: of the values of @stacks only 'all' is supported, and those of
-    @context make no difference."""
+    entries are kept at most. The frames are those of Python and of C: of the values of @stacks only 'all' is supported,
+    and those of @context make no difference. Where memory was freed, they are those of C alone."""
     if enabled in (True, False):  # the form that PyTorch had first
         enabled = 'all' if enabled else None
     if stacks != 'all':

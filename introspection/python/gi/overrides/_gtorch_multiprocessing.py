@@ -2,11 +2,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.multiprocessing: Python's module of the name, and spawn() for functions that run in several processes.
 
-Tensors that go through queues and pipes, or are arguments of processes, are copied: memory is not shared."""
+Tensors that go through queues and pipes, or are arguments of spawned processes, have the same memory there: what
+pickles for other processes have of them are the bytes and the file descriptors of a GTorch.TensorHandle. Memory of the
+CPU moves to shared memory for that. Memory that is pinned, or that another library has made, is copied instead."""
 
 import sys
+import threading
 
-STRATEGY = 'copy'
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import GTorch
+
+STRATEGY = 'file_descriptor'
+
+_registered = threading.Lock()
+_is_registered = False
+_held = []  # handles for processes that are being started, with what starts them
 
 
 def _python():
@@ -14,7 +25,69 @@ def _python():
     import multiprocessing
     import multiprocessing.connection
 
+    register()
     return multiprocessing
+
+
+# --- tensors for other processes ---
+
+
+def drop_started():
+    """Drops the handles for processes that have been started since."""
+    with _registered:
+        _held[:] = [(popen, handle) for popen, handle in _held if getattr(popen, 'sentinel', None) is None]
+
+
+def _for_child(fds, handle):
+    """What is pickled for the file descriptors."""
+    from multiprocessing import context, reduction
+
+    popen = context.get_spawning_popen()
+    drop_started()
+    if popen is not None:  # which wants the numbers of file descriptors that are open until the process has started
+        with _registered:
+            _held.append((popen, handle))
+    return [reduction.DupFd(fd) for fd in fds]
+
+
+def _handle(tensor):
+    """A handle, of a copy in memory of its own if the memory on the CPU cannot move."""
+    plain = tensor.detach()
+    try:
+        return GTorch.TensorHandle.new(plain)
+    except GLib.Error as error:
+        if plain.device.type != 'cpu' or not error.matches(GTorch.error_quark(), GTorch.Error.NOT_SUPPORTED):
+            raise
+    return GTorch.TensorHandle.new(plain.clone())
+
+
+def reduce_tensor(tensor):
+    """What a pickle for another process has of a tensor."""
+    from gi.overrides import _gtorch_unpickle as unpickle
+
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(f'a tensor of shape {list(tensor.shape)} that requires grad and was computed cannot go to '
+                           'another process: use detach()')
+    handle = _handle(tensor)
+    fds = _for_child(handle.get_fds() or (), handle)
+    is_parameter = isinstance(tensor, GTorch.Parameter)
+    return unpickle.shared, (bytes(handle.get_bytes().get_data()), fds, is_parameter, tensor.requires_grad)
+
+
+def register():
+    """Lets the pickles of Python's multiprocessing share tensors."""
+    global _is_registered
+
+    with _registered:
+        if _is_registered:
+            return
+        from multiprocessing.reduction import ForkingPickler
+
+        from gi.repository import GTorch as namespace  # with the classes that tensors are of
+
+        for cls in (namespace.Tensor, namespace.Parameter):
+            ForkingPickler.register(cls, reduce_tensor)
+        _is_registered = True
 
 
 class ProcessException(Exception):
@@ -106,6 +179,7 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
         process.start()
         processes.append(process)
         errors.append(queue)
+    drop_started()
     made = ProcessContext(processes, errors)
     if not join:
         return made
@@ -122,7 +196,7 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method='spawn'):
 
 
 def get_sharing_strategy():
-    """'copy': tensors for other processes are copied."""
+    """'file_descriptor': processes get memory by file descriptors, each of which a process has open."""
     return STRATEGY
 
 
@@ -132,10 +206,10 @@ def get_all_sharing_strategies():
 
 
 def set_sharing_strategy(new_strategy):
-    """Raises for all but 'copy': memory is not shared between processes."""
+    """Raises for all but 'file_descriptor': shared memory has no names in a file system."""
     if new_strategy != STRATEGY:
-        raise NotImplementedError(f'set_sharing_strategy(): {new_strategy!r} is not supported: tensors for other '
-                                  'processes are copied')
+        raise NotImplementedError(f'set_sharing_strategy(): {new_strategy!r} is not supported: memory is shared by '
+                                  'file descriptors')
 
 
 OWN = (
@@ -154,4 +228,5 @@ def _find(name):
 def install(submodule):
     members = {one.__name__: one for one in OWN}
     submodule('multiprocessing', __doc__.partition('\n')[0], {**members, '__getattr__': _find})
+    submodule('multiprocessing.reductions', 'Tensors for other processes.', {'reduce_tensor': reduce_tensor})
     submodule('multiprocessing.spawn', 'Functions in several processes.', members)

@@ -17,6 +17,7 @@ from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_losses as losses
 from gi.overrides import _gtorch_members as members
 from gi.overrides import _gtorch_ops as ops
+from gi.overrides import _gtorch_own_loading as own_loading
 from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_packed as packed
@@ -110,22 +111,22 @@ EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_se
 compute = restores(RawModule.forward if mixin is None else mixin.forward)
 
 
-class Module(Members, parametrize.Computed, RawModule):
+class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
 
     __module__ = OVERRIDES
-    _is_python = False  # is forward() a function of the program's?
-    _with_call = weakref.WeakSet()  # the classes of the program with a __call__() of their own
+    _gt_is_python = False  # is forward() a function of the program's?
+    _gt_with_call = weakref.WeakSet()  # the classes of the program with a __call__() of their own
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if cls.__module__ in OWN:
             return
         if '__call__' in vars(cls):
-            Module._with_call.add(cls)
+            Module._gt_with_call.add(cls)
         if 'forward' in vars(cls):
-            cls._is_python = True
+            cls._gt_is_python = True
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
             transformer.override_forward(cls, _do_forward)
@@ -150,42 +151,42 @@ class Module(Members, parametrize.Computed, RawModule):
 
     def __call__(self, *inputs, **options):
         """Runs the module, with its hooks. C takes tensors only, and gives one: all else stays in Python."""
-        if len(inputs) == 1 and not (options or self._is_python) and isinstance(inputs[0], RawTensor):
+        if len(inputs) == 1 and not (options or self._gt_is_python) and isinstance(inputs[0], RawTensor):
             return compute(self, inputs[0])
         if type(self) is Module:
             raise NotImplementedError('Module: it has no forward(), which its subclasses define')
-        if inputs and not self._is_python and (inputs[0] is None or isinstance(inputs[0], NO_INPUTS)):
+        if inputs and not self._gt_is_python and (inputs[0] is None or isinstance(inputs[0], NO_INPUTS)):
             kind = type(inputs[0]).__name__
             raise TypeError(f'{type(self).__name__}: the input must be a tensor, not {kind}')
-        if not self._is_hooked():
+        if not self._gt_is_hooked():
             return self.forward(*inputs, **options)
-        if options or self._is_python or not all(isinstance(value, RawTensor) for value in inputs):
+        if options or self._gt_is_python or not all(isinstance(value, RawTensor) for value in inputs):
             return hooks.run_forward(self, inputs, options)
         return RawModule.forward_many(self, list(inputs))
 
-    def _is_hooked(self):
+    def _gt_is_hooked(self):
         try:
-            return self.has_hooks()
+            return RawModule.has_hooks(self)
         except SystemError as error:  # how PyGObject tells of the end of the stack
             raise error.__cause__ or error
 
-    def _own_kind(self, name):
+    def _gt_own_kind(self, name):
         """Returns the kind of the member with this name: 'parameter', 'buffer', 'module' or None."""
         try:
-            kind = self.get_member_kind(name)
+            kind = RawModule.get_member_kind(self, name)
         except RuntimeError:  # before Module.__init__()
             return None
         return None if kind == GTorch.MemberKind.NONE else kind.value_nick
 
-    def _check_free(self, name, here=True):
+    def _gt_check_free(self, name, here=True):
         """Raises where a new member would be hidden by what has the name."""
-        if self._own_kind(name) is not None:
+        if self._gt_own_kind(name) is not None:
             return
         found = getattr(type(self), name, None)
         if found is not None or (here and self.__dict__.get(name) is not None):
             raise KeyError(f'{type(self).__name__}.{name} is an attribute already, and no member can have its name')
 
-    def _check_member(self, function, name, value, kind):
+    def _gt_check_member(self, function, name, value, kind):
         """Raises as PyTorch does for what cannot be a member."""
         if not isinstance(name, str):
             raise TypeError(f'{function}(): the name must be a text, not {type(name).__name__}')
@@ -195,14 +196,14 @@ class Module(Members, parametrize.Computed, RawModule):
         if value is not None and not isinstance(value, kind):
             raise TypeError(f'{function}(): {name} must be a {kind.__name__} or None, not {type(value).__name__}')
         if kind is not RawModule or value is not None:
-            self._check_free(name)
+            self._gt_check_free(name)
 
-    def _take(self, name, value):
+    def _gt_take(self, name, value):
         """Assigns to a parameter, buffer or module; returns False if the name is none of these, and None if a
         tensor is computed."""
-        own = kind = self._own_kind(name)
-        if own is not None and self.is_computed(name):
-            self.set_tensor(name, value)
+        own = kind = self._gt_own_kind(name)
+        if own is not None and RawModule.is_computed(self, name):
+            parametrize.Computed.set_tensor(self, name, value)
             return None
         if isinstance(value, GTorch.Parameter):
             kind = 'parameter'
@@ -216,23 +217,23 @@ class Module(Members, parametrize.Computed, RawModule):
                 f'{type(self).__name__}.{name} is a {kind}: a {type(value).__name__} cannot be '
                 f'assigned to it, only a {expected.__name__} or None'
             )
-        self._check_free(name, here=False)
+        self._gt_check_free(name, here=False)
         if own not in (None, kind) or (kind == 'module' and value is None):
-            self.unregister(name)
+            members.unregister(self, name)
         if kind == 'buffer':
             RawModule.set_buffer(self, name, value)
         elif kind == 'parameter' or value is not None:
             getattr(RawModule, f'register_{kind}')(self, name, value)
         return True
 
-    def _may_be_member(self, name, value=None):
+    def _gt_may_be_member(self, name, value=None):
         """Tells whether to ask C. Names that begin with _ are mostly something else, and are read often."""
         if not name.startswith('_'):
             return True
         former = self.__dict__.get(name, False)
         return former is None or isinstance(value, MEMBERS) or isinstance(former, MEMBERS)
 
-    def _show(self, name, value):
+    def _gt_show(self, name, value):
         """Lets a member be found sooner than by __getattr__(); a property of the class stays one."""
         if getattr(type(self), name, None) is None:
             GObject.Object.__setattr__(self, name, value)
@@ -241,63 +242,61 @@ class Module(Members, parametrize.Computed, RawModule):
         if isinstance(value, MEMBERS) and not layers.is_made(self):
             own = type(self).__name__
             raise AttributeError(f'{own}: super().__init__() must be called before {name!r} can be assigned')
-        taken = self._may_be_member(name, value) and self._take(name, value)
+        taken = self._gt_may_be_member(name, value) and self._gt_take(name, value)
         if taken:
-            self._show(name, value)
+            self._gt_show(name, value)
         elif taken is False:
             set_attribute(self, name, value)
 
     def __delattr__(self, name):
-        if self._may_be_member(name) and self._own_kind(name) is not None:
-            self.unregister(name)
+        if self._gt_may_be_member(name) and self._gt_own_kind(name) is not None:
+            members.unregister(self, name)
         else:
             super().__delattr__(name)
 
     def __getattr__(self, name):
         # called only for names that are not found otherwise
         if not name.startswith('__'):
-            kind = self._own_kind(name)
+            kind = self._gt_own_kind(name)
             if kind == 'module':
-                return self.get_module(name)
+                return RawModule.get_module(self, name)
             if kind is not None:
-                names = self.get_member_names(getattr(GTorch.MemberKind, kind.upper()))
+                names = RawModule.get_member_names(self, getattr(GTorch.MemberKind, kind.upper()))
                 if name in names:
-                    return getattr(self, f'get_{kind}')(name)
-                return self.get_tensor(name) if self.is_computed(name) else None
+                    return getattr(RawModule, f'get_{kind}')(self, name)
+                return parametrize.Computed.get_tensor(self, name) if RawModule.is_computed(self, name) else None
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
     def register_parameter(self, name, parameter):
         """Adds a parameter, or None for one that this module does not have."""
-        self._check_member('register_parameter', name, parameter, GTorch.Parameter)
+        self._gt_check_member('register_parameter', name, parameter, GTorch.Parameter)
         RawModule.register_parameter(self, name, parameter)
-        self._show(name, parameter)
+        self._gt_show(name, parameter)
 
     def register_module(self, name, module):
         """Adds a child module, or with None removes the one of the name."""
-        self._check_member('add_module', name, module, RawModule)
+        self._gt_check_member('add_module', name, module, RawModule)
         if module is not None:
             RawModule.register_module(self, name, module)
-        elif self._own_kind(name) == 'module':
+        elif self._gt_own_kind(name) == 'module':
             RawModule.unregister(self, name)
-        self._show(name, module)
+        self._gt_show(name, module)
 
     def unregister(self, name):
         """Removes a member."""
-        RawModule.unregister(self, name)
-        self.__dict__.pop(name, None)
+        members.unregister(self, name)
         return True
 
     add_module = register_module
 
     def register_buffer(self, name, buffer, persistent=True):
-        self._check_member('register_buffer', name, buffer, RawTensor)
+        self._gt_check_member('register_buffer', name, buffer, RawTensor)
         RawModule.register_buffer(self, name, buffer, convert_bool(persistent))
-        self._show(name, buffer)
+        self._gt_show(name, buffer)
 
     def set_buffer(self, name, buffer):
         """Replaces a buffer."""
-        RawModule.set_buffer(self, name, buffer)
-        self._show(name, buffer)
+        members.set_buffer(self, name, buffer)
         return True
 
     def train(self, mode=True):
@@ -336,7 +335,7 @@ class Module(Members, parametrize.Computed, RawModule):
         """The parameters and buffers that last, by their paths behind @prefix; detached unless @keep_vars."""
         before, _extra.raised = _extra.raised, []
         try:
-            found = state.pairs(self.state_lists())
+            found = state.pairs(RawModule.state_lists(self))
             if _extra.raised:
                 raise _extra.raised[0]
         finally:
@@ -344,17 +343,24 @@ class Module(Members, parametrize.Computed, RawModule):
         if convert_bool(keep_vars):
             own = dict(self.named_parameters(remove_duplicate=False))
             found = {name: own.get(name, tensor) for name, tensor in found.items()}
-        return {f'{prefix}{name}': tensor for name, tensor in found.items()} if prefix else found
+        if prefix:
+            found = {f'{prefix}{name}': tensor for name, tensor in found.items()}
+        return own_loading.save(self, found, prefix, keep_vars) if own_loading.is_own(self, 'save') else found
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies the tensors of the dictionary, or with @assign makes them those of the module; returns the names that
         it lacks, and those that the module lacks."""
         given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
+        if own_loading.is_own(self, 'load'):
+            if convert_bool(assign):
+                raise NotImplementedError(f'{type(self).__name__}: load_state_dict(): assign=True is not supported where '
+                                          'a class has _load_from_state_dict()')
+            return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
         if convert_bool(assign):
             members.assign(self, state_dict, found, strict)
         else:
-            restoring(self.load_state_lists, *given, strict)
+            restoring(RawModule.load_state_lists, self, *given, strict)
         return found
 
     def register_forward_pre_hook(self, hook, *data, prepend=False, with_kwargs=False):
@@ -456,7 +462,7 @@ def _sequential():
         """A chain of modules: GTorch.nn.Sequential(a, b, c)."""
 
         __module__ = OVERRIDES
-        _raw = GTorch.Sequential
+        _gt_raw = GTorch.Sequential
 
         def __init__(self, *modules):
             named = modules[0] if len(modules) == 1 and isinstance(modules[0], dict) else {}
@@ -471,30 +477,30 @@ def _sequential():
             for module in () if named else modules:
                 self.append(module)
 
-        _forward = layers.forward_of(GTorch.Sequential)
+        _gt_forward = layers.forward_of(GTorch.Sequential)
 
-        def _is_for_python(self):
+        def _gt_is_for_python(self):
             """Is a __call__() inside that C knows nothing of?"""
             return any(
-                not Module._with_call.isdisjoint(type(child).__mro__)
-                or (isinstance(child, Sequential) and child._is_for_python())
+                not Module._gt_with_call.isdisjoint(type(child).__mro__)
+                or (isinstance(child, Sequential) and child._gt_is_for_python())
                 for _name, child in children_of(self)
             )
 
         def forward(self, *inputs, **options):
-            if not Module._with_call or not self._is_for_python():
-                return self._forward(*inputs, **options)
+            if not Module._gt_with_call or not self._gt_is_for_python():
+                return self._gt_forward(*inputs, **options)
             (value,) = bind('forward', {'input': REQUIRED}, inputs, options).values()
             for _name, child in children_of(self):
                 value = child(value)
             return value
 
         def __call__(self, *inputs, **options):
-            if not Module._with_call or not self._is_for_python():
+            if not Module._gt_with_call or not self._gt_is_for_python():
                 return super().__call__(*inputs, **options)
             return hooks.run_forward(self, inputs, options)
 
-        def _part(self, pairs):
+        def _gt_part(self, pairs):
             return made(pairs)
 
     return Sequential

@@ -1,14 +1,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The recorded operations as PyTorch's objects: tensor.grad_fn, its name() and next_functions; and where the program
-calls them, for errors about anomalies."""
-
-import os
-import sys
+"""The recorded operations as PyTorch's objects: tensor.grad_fn, its name() and next_functions."""
 
 from gi.overrides._gtorch_convert import GTorch
-
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Node:
@@ -76,31 +70,3 @@ def grad_fn(tensor):
     """The operation that computed the tensor, or None for a leaf."""
     node = tensor.dup_grad_node()
     return None if node is None else Node(node)
-
-
-def _line(*_data):
-    """Where the program is: the innermost frame that is not of the library's Python."""
-    frame = sys._getframe(1)
-    while frame is not None and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == HERE:
-        frame = frame.f_back
-    if frame is None:
-        return None
-    import linecache  # takes a millisecond, which most programs need not spend
-
-    file, number = frame.f_code.co_filename, frame.f_lineno
-    source = linecache.getline(file, number).strip()
-    place = f'{file}:{number}, in {frame.f_code.co_name}'
-    return f'{place}: {source}' if source else place
-
-
-class _Told:
-    """Whether C knows the function."""
-
-    is_told = False
-
-
-def tell_lines():
-    """Lets errors about anomalies name lines of Python."""
-    if not _Told.is_told:
-        _Told.is_told = True
-        GTorch.set_anomaly_func(_line)

@@ -3,7 +3,7 @@
 """GTorch.cuda.nvtx: marks and ranges in the timelines of NVIDIA's tools; they do nothing without a tool."""
 
 from gi.overrides._gtorch_context import Decorator
-from gi.overrides._gtorch_convert import GTorch, convert_whole
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 
 
 def _text(name, msg):
@@ -50,6 +50,35 @@ class range(Decorator):  # noqa: A001, N801, the name is PyTorch's
     def __exit__(self, *_exception):
         range_pop()
         return False
+
+
+class emit_nvtx:  # noqa: N801, the name is PyTorch's
+    """with torch.autograd.profiler.emit_nvtx(): each operation is a range, in whose name record_shapes=True has the
+    shapes of the operands. Without a tool it does nothing. Waits for the GPU at both ends."""
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled = convert_bool(enabled)
+        self.record_shapes = convert_bool(record_shapes)
+
+    def __enter__(self):
+        if self.enabled:
+            if GTorch.is_emit_nvtx_enabled():
+                raise RuntimeError('emit_nvtx(): operations are ranges already, and blocks of it cannot be nested')
+            _wait()
+            GTorch.set_emit_nvtx(True, self.record_shapes)
+        return self
+
+    def __exit__(self, *_exception):
+        if self.enabled:
+            _wait()
+            GTorch.set_emit_nvtx(False, False)
+        return False
+
+
+def _wait():
+    """Waits for the current GPU, so that what was enqueued before is not taken for a part of the block."""
+    if GTorch.DeviceManager.get_default().is_available():
+        GTorch.Device.get_current(GTorch.DeviceType.CUDA).synchronize(None)
 
 
 def install(submodule, cuda):

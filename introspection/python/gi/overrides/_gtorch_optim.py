@@ -107,17 +107,17 @@ class Optimizer(RawOptimizer):
         defaults = {} if defaults is None else dict(defaults)
         given = [] if params is None else groups.split(own, params)
         construct(self, properties)
-        self._defaults = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
-        groups.add(own, self, given, self._defaults)
+        self._gt_defaults = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
+        groups.add(own, self, given, self._gt_defaults)
 
     @property
     def defaults(self):
         """What a group has without settings of its own."""
-        if not self.get_setting_names():
-            return types.MappingProxyType(dict(self.__dict__.get('_defaults', {})))
-        names = self.get_setting_names()
-        found = {key: groups.shown(self.get_setting_type(key), self.get_default(key)) for key in names}
-        return types.MappingProxyType({**found, **groups.FORMS, 'capturable': self.get_capturable()})
+        if not RawOptimizer.get_setting_names(self):
+            return types.MappingProxyType(dict(self.__dict__.get('_gt_defaults', {})))
+        names = RawOptimizer.get_setting_names(self)
+        found = {key: groups.shown(RawOptimizer.get_setting_type(self, key), RawOptimizer.get_default(self, key)) for key in names}
+        return types.MappingProxyType({**found, **groups.FORMS, 'capturable': RawOptimizer.get_capturable(self)})
 
     @property
     def state(self):
@@ -154,7 +154,7 @@ class Optimizer(RawOptimizer):
         """Returns PyTorch's form: nested dictionaries, in which settings are Python's values; or, if not @nested, names
         and tensors, for a safetensors file."""
         step_hooks.run(self, 'state_dict_pre')
-        table = state.pairs(self.state_lists())
+        table = state.pairs(RawOptimizer.state_lists(self))
         table = exchange.nest(self, table) if convert_bool(nested) else exchange.with_numbers(self, table)
         return step_hooks.run(self, 'state_dict_post', table)
 
@@ -163,7 +163,7 @@ class Optimizer(RawOptimizer):
         table, finish = step_hooks.run(self, 'load_state_dict_pre', state_dict), None
         if exchange.is_nested(table):
             table, finish = exchange.flatten(self, table)
-        self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+        RawOptimizer.load_state_lists(self, *state.lists('load_state_dict', 'state', table))
         exchange.finish(self, finish)
         step_hooks.run(self, 'load_state_dict_post')
 
@@ -177,16 +177,16 @@ class Optimizer(RawOptimizer):
         """Adds a group, or PyTorch's dictionary: {'params': …, 'lr': …}."""
         if isinstance(group, Mapping):
             given = groups.split('add_param_group()', [group])
-            groups.add('add_param_group()', self, given, self.__dict__.get('_defaults', {}))
+            groups.add('add_param_group()', self, given, self.__dict__.get('_gt_defaults', {}))
             return
         groups.put(self, group)
 
     def _set_learning_rate(self, value):
         (rate,) = groups.numbers(type(self).__name__, 'lr', GObject.TYPE_DOUBLE, value)
         RawGroup.new(list_model([]), rate, 0.0)  # raises for what no group may have
-        self.set_learning_rate(rate)
+        RawOptimizer.set_learning_rate(self, rate)
 
-    lr = learning_rate = property(lambda self: self.get_learning_rate(), _set_learning_rate)
+    lr = learning_rate = property(lambda self: RawOptimizer.get_learning_rate(self), _set_learning_rate)
 
 
 for _name, _function in step_hooks.REGISTER.items():
@@ -198,10 +198,10 @@ def _setting(arg):
     name = arg['name']
 
     def get(self):
-        return groups.shown(self.get_setting_type(name), [self.get_property(one) for one in arg['names']])
+        return groups.shown(RawOptimizer.get_setting_type(self, name), [GObject.Object.get_property(self, one) for one in arg['names']])
 
     def set_(self, value):
-        self.set_setting(name, groups.numbers(type(self).__name__, name, self.get_setting_type(name), value))
+        RawOptimizer.set_setting(self, name, groups.numbers(type(self).__name__, name, RawOptimizer.get_setting_type(self, name), value))
 
     return property(get, set_)
 
@@ -217,9 +217,9 @@ def _optimizer(row, raw):
         rates = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
         construct(self, to_properties(own, row, values))
         for key, value in rates.items():
-            self.set_setting(key, groups.numbers(own, key, GObject.TYPE_DOUBLE, value))
+            RawOptimizer.set_setting(self, key, groups.numbers(own, key, GObject.TYPE_DOUBLE, value))
         groups.add(own, self, given, {})
-        self.check()
+        RawOptimizer.check(self)
 
     init.__text_signature__ = row['signature']
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping
 from gi.overrides import _gtorch_state as tables
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
 
-ATTRIBUTE = '_values'  # of the optimizer: what is no tensor, by parameter and name
+ATTRIBUTE = '_gt_values'  # of the optimizer: what is no tensor, by parameter and name
 
 
 def values_of(optimizer, param):
@@ -17,7 +17,7 @@ def values_of(optimizer, param):
 
 def is_programs(optimizer):
     """Tells whether a program has defined how steps are made, and so what states there are."""
-    return not optimizer.get_setting_names()
+    return not GTorch.Optimizer.get_setting_names(optimizer)
 
 
 class OwnStates(MutableMapping):
@@ -34,9 +34,9 @@ class OwnStates(MutableMapping):
         values = self._values()
         if name in values:
             return values[name]
-        if name not in self._optimizer.get_state_names(self._param):
+        if name not in GTorch.Optimizer.get_state_names(self._optimizer, self._param):
             raise KeyError(name)
-        return self._optimizer.get_state(self._param, name)
+        return GTorch.Optimizer.get_state(self._optimizer, self._param, name)
 
     def __setitem__(self, name, value):
         if not isinstance(name, str):
@@ -45,12 +45,12 @@ class OwnStates(MutableMapping):
         optimizer, param = self._optimizer, self._param
         if not isinstance(value, RawTensor):
             if is_programs(optimizer):
-                optimizer.set_state(param, name, None)
+                GTorch.Optimizer.set_state(optimizer, param, name, None)
                 optimizer.__dict__.setdefault(ATTRIBUTE, {}).setdefault(param, {})[name] = value
                 return
             value = RawTensor.new_from_doubles([convert_double(value)], [], GTorch.DType.FLOAT64, None)
         self._forget(name)
-        optimizer.set_state(param, name, value)
+        GTorch.Optimizer.set_state(optimizer, param, name, value)
 
     def _forget(self, name):
         values = self._values()
@@ -62,16 +62,16 @@ class OwnStates(MutableMapping):
         if name not in self:
             raise KeyError(name)
         self._forget(name)
-        self._optimizer.set_state(self._param, name, None)
+        GTorch.Optimizer.set_state(self._optimizer, self._param, name, None)
 
     def __iter__(self):
-        return iter([*self._optimizer.get_state_names(self._param), *self._values()])
+        return iter([*GTorch.Optimizer.get_state_names(self._optimizer, self._param), *self._values()])
 
     def __len__(self):
-        return len(self._optimizer.get_state_names(self._param)) + len(self._values())
+        return len(GTorch.Optimizer.get_state_names(self._optimizer, self._param)) + len(self._values())
 
     def __contains__(self, name):
-        return name in self._values() or name in self._optimizer.get_state_names(self._param)
+        return name in self._values() or name in GTorch.Optimizer.get_state_names(self._optimizer, self._param)
 
     def __repr__(self):
         return repr(dict(self))
@@ -101,7 +101,7 @@ class States(MutableMapping):
         OwnStates(self._optimizer, param).clear()
 
     def __iter__(self):
-        every = [param for group in self._optimizer.get_param_groups() for param in group.get_params()]
+        every = [param for group in GTorch.Optimizer.get_param_groups(self._optimizer) for param in group.get_params()]
         return (param for param in every if param in self)
 
     def __len__(self):

@@ -3,6 +3,8 @@
 """GTorch.nn.parallel: one module on several GPUs, each with a part of the batch, in threads of one process."""
 
 import copy
+import importlib
+import sys
 import threading
 
 from gi.overrides import _gtorch_amp as amp
@@ -243,12 +245,20 @@ def data_parallel_class(module_class):
     return DataParallel
 
 
+def _find(name):
+    """DistributedDataParallel, which comes with gtorch.distributed: that takes time to import."""
+    if name != 'DistributedDataParallel':
+        raise AttributeError(f'module {HERE!r} has no attribute {name!r}')
+    importlib.import_module('gtorch.distributed')
+    return vars(sys.modules['gi.repository.GTorch.nn.parallel'])[name]
+
+
 def install(export, submodule, nn):
     made = export('DataParallel', data_parallel_class(nn.Module))
     found = (data_parallel, gather, parallel_apply, replicate, scatter)
     members = {**{one.__name__: one for one in found}, 'DataParallel': made}
     nn.DataParallel = made
-    nn.parallel = submodule('nn.parallel', 'Modules on several GPUs.', members)
+    nn.parallel = submodule('nn.parallel', 'Modules on several GPUs.', {**members, '__getattr__': _find})
     submodule('nn.parallel.data_parallel', 'The class DataParallel.', {'DataParallel': made,
                                                                        'data_parallel': data_parallel})
     submodule('nn.parallel.scatter_gather', 'Batches for several GPUs.', {

@@ -138,14 +138,14 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     """Lets a tensor of a module be what the forward of @parametrization computes from it; returns the module."""
     module_of('register_parametrization', module)
     added = module_of('register_parametrization', parametrization)
-    module.register_parametrization(tensor_name, added, convert_bool(unsafe))
+    Computed.register_parametrization(module, tensor_name, added, convert_bool(unsafe))
     return module
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     """Makes the tensor one of the module's again, with the value that is computed or the original one."""
     module_of('remove_parametrizations', module)
-    module.remove_parametrizations(tensor_name, convert_bool(leave_parametrized))
+    Computed.remove_parametrizations(module, tensor_name, convert_bool(leave_parametrized))
     return module
 
 

@@ -155,6 +155,21 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
     return own
 
 
+def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
+    """A group of the ranks that are left, also after the group has failed; those excluded do not call this. Ranks count
+    in the group. Where @group is that of all, the result takes its place."""
+    if pg_options is not None:
+        raise NotImplementedError('shrink_group: pg_options is not supported')
+    if shrink_flags not in (0, 1):
+        raise ValueError(f'shrink_group: shrink_flags is {shrink_flags!r}; it is 0, or 1 after an error')
+    excluded = list(ranks_to_exclude)
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in excluded):
+        raise TypeError('shrink_group: ranks_to_exclude is a list of whole numbers')
+    whole = dist._group(group)
+    made = dist._run(lambda: whole.shrink(excluded))
+    return dist._replace(whole, made)
+
+
 # --- several tensors at a time ---
 
 def all_reduce_coalesced(tensors, op=dist.ReduceOp.SUM, group=None, async_op=False):

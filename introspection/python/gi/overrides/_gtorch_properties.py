@@ -29,6 +29,12 @@ def python_class(kind):
     return kind.pytype
 
 
+def spec_of(owner, name):
+    """What GObject knows of the object's property, or None."""
+    name = name.replace('_', '-')
+    return next((spec for spec in GObject.list_properties(type(owner)) if spec.name == name), None)
+
+
 def convert(owner, spec, value, shown=None):
     """Converts a value that a program assigns to a property: PyGObject accepts any object for a bool. Messages call it
     @shown if it is an argument with another name."""
@@ -81,8 +87,8 @@ def assign(self, name, value, put, check):
     if check is None:
         put(self, value)
         return
-    former = self.get_property(name)
-    with self.freeze_notify():
+    former = GObject.Object.get_property(self, name)
+    with GObject.Object.freeze_notify(self):
         put(self, value)
         try:
             check(self)
@@ -91,17 +97,25 @@ def assign(self, name, value, put, check):
             raise
 
 
+def computed(owner, name):
+    """The tensor that a module computes under the name of a property, or None; raises what went wrong."""
+    from gi.overrides._gtorch_parametrize import Computed, RawModule
+
+    is_there = isinstance(owner, RawModule) and RawModule.is_computed(owner, name)
+    return Computed.get_tensor(owner, name) if is_there else None
+
+
 def attribute(spec, function=None, check=None):
     """A Python property for one of GObject's; @function sets it, and can report an error. @check is the method of the
     class that tells whether its settings are valid."""
     name = spec.name
     is_list, is_tensor = spec.value_type.name in ('GTorchSize', 'GTorchFactors'), spec.value_type.name == 'GTorchTensor'
-    put = function or (lambda self, value: self.set_property(name, value))
+    put = function or (lambda self, value: GObject.Object.set_property(self, name, value))
 
     def get(self):
-        value = self.get_property(name)
-        if value is None and is_tensor and hasattr(self, 'is_computed') and self.is_computed(name.replace('-', '_')):
-            return self.get_tensor(name.replace('-', '_'))  # raises what went wrong
+        value = GObject.Object.get_property(self, name)
+        if value is None and is_tensor:
+            return computed(self, name.replace('-', '_'))
         return tuple(value.get_values()) if is_list and value is not None else value
 
     def set_(self, value):
@@ -177,7 +191,7 @@ def _setter(cls, name):
     in all groups, or in none."""
     function = getattr(cls, f'set_{name}', None)
     if function is None and hasattr(cls, 'set_setting'):
-        return (lambda self, value: self.set_setting(name, [float(value)])), None
+        return (lambda self, value: cls.set_setting(self, name, [float(value)])), None
     return function, getattr(cls, 'check', None)
 
 

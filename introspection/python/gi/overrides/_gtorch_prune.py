@@ -8,7 +8,7 @@ import abc
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_whole
 from gi.overrides._gtorch_exceptions import lacking
-from gi.overrides._gtorch_parametrize import forget, module_of
+from gi.overrides._gtorch_parametrize import Computed, forget, module_of
 
 KINDS = ('unstructured', 'structured', 'global')
 APPLIED = '_pruning_methods'  # the attribute of a module that has the method of each parameter by name
@@ -34,7 +34,7 @@ def _order(n):
 
 def _is_masked(module, name):
     names = [key for key, _buffer in module.named_buffers(recurse=False)]
-    return module.is_computed(name) and f'{name}_mask' in names
+    return GTorch.Module.is_computed(module, name) and f'{name}_mask' in names
 
 
 def _applied(module):
@@ -92,13 +92,13 @@ class BasePruningMethod(abc.ABC):
         """Prunes a parameter; returns the method, or a container of all that have been applied."""
         module_of(f'{cls.__name__}.apply', module)
         method = _joined(module, name, cls(*args, **options))
-        tensor = module.get_tensor(name)
+        tensor = Computed.get_tensor(module, name)
         scores = tensor if importance_scores is None else importance_scores
         _check_shape('importance_scores', scores, tensor)
         former = getattr(module, f'{name}_mask').detach().clone() if _is_masked(module, name) else None
         mask = method.compute_mask(scores, default_mask=_ones_like(tensor) if former is None else former)
         _check_shape(f'the mask of {cls.__name__}', mask, tensor)
-        module.prune_identity(name)
+        Computed.prune_identity(module, name)
         setattr(module, f'{name}_mask', mask.detach().to(tensor.dtype))
         forget(module, name)
         _applied(module)[name] = method
@@ -211,7 +211,7 @@ class Identity(_Builtin):
     PRUNING_TYPE = 'unstructured'
 
     def _prune(self, module, name):
-        module.prune_identity(name)
+        Computed.prune_identity(module, name)
 
 
 class RandomUnstructured(_Builtin):
@@ -224,7 +224,7 @@ class RandomUnstructured(_Builtin):
         self.amount = amount
 
     def _prune(self, module, name):
-        module.prune_random_unstructured(name, *_amount('random_unstructured', self.amount))
+        Computed.prune_random_unstructured(module, name, *_amount('random_unstructured', self.amount))
 
 
 class L1Unstructured(_Builtin):
@@ -237,7 +237,7 @@ class L1Unstructured(_Builtin):
         self.amount = amount
 
     def _prune(self, module, name, importance_scores=None):
-        module.prune_l1_unstructured(name, *_amount('l1_unstructured', self.amount), importance_scores)
+        Computed.prune_l1_unstructured(module, name, *_amount('l1_unstructured', self.amount), importance_scores)
 
 
 class RandomStructured(_Builtin):
@@ -250,7 +250,7 @@ class RandomStructured(_Builtin):
         self.amount, self.dim = amount, convert_whole(dim)
 
     def _prune(self, module, name):
-        module.prune_random_structured(name, *_amount('random_structured', self.amount), self.dim)
+        Computed.prune_random_structured(module, name, *_amount('random_structured', self.amount), self.dim)
 
 
 class LnStructured(_Builtin):
@@ -265,7 +265,7 @@ class LnStructured(_Builtin):
 
     def _prune(self, module, name, importance_scores=None):
         given = _amount('ln_structured', self.amount)
-        module.prune_ln_structured(name, *given, _order(self.n), self.dim, importance_scores)
+        Computed.prune_ln_structured(module, name, *given, _order(self.n), self.dim, importance_scores)
 
 
 class CustomFromMask(_Builtin):
@@ -281,7 +281,7 @@ class CustomFromMask(_Builtin):
         return default_mask * self.mask.to(default_mask.dtype)
 
     def _prune(self, module, name):
-        module.prune_custom_from_mask(name, self.mask)
+        Computed.prune_custom_from_mask(module, name, self.mask)
 
 
 # --- functions ---
@@ -339,7 +339,7 @@ def is_pruned(module):
 def _by_method(pairs, method, scores):
     """Prunes by a method of the program's, for which all parameters are one vector."""
     method._tensor_name = 'temp'
-    tensors = [module.get_tensor(name) for module, name in pairs]
+    tensors = [Computed.get_tensor(module, name) for module, name in pairs]
     scores = tensors if scores is None else scores
     masks = [getattr(module, f'{name}_mask') if _is_masked(module, name) else _ones_like(tensor)
              for (module, name), tensor in zip(pairs, tensors)]

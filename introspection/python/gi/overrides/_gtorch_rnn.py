@@ -62,7 +62,7 @@ def members_of(name, raw):
     return {
         'forward': forward_of(name, raw),
         # C would give the output alone
-        '_is_python': True,
+        '_gt_is_python': True,
     }
 
 

@@ -134,17 +134,17 @@ class LRScheduler(RawScheduler):
 
     def __init__(self, optimizer, last_epoch=-1):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
-        self.initial_step()
+        RawScheduler.initial_step(self)
 
     def get_last_lr(self):
         return list(RawScheduler.get_last_lr(self))
 
-    base_lrs = property(lambda self: list(self.get_base_lrs()))
+    base_lrs = property(lambda self: list(RawScheduler.get_base_lrs(self)))
 
     def state_dict(self, *, nested=True):
         """Returns PyTorch's form, with Python's values, or, if not @nested, names and tensors, for a safetensors
         file."""
-        table = state.pairs(self.state_lists())
+        table = state.pairs(RawScheduler.state_lists(self))
         return {**exchange.nest_schedule(self, table), **_own(self)} if convert_bool(nested) else table
 
     def load_state_dict(self, state_dict):
@@ -154,7 +154,7 @@ class LRScheduler(RawScheduler):
             own = {key: state_dict[key] for key in _own(self) if key in state_dict}
             state_dict = {key: value for key, value in state_dict.items() if key not in own}
         table = exchange.flatten_schedule(self, state_dict)
-        self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+        RawScheduler.load_state_lists(self, *state.lists('load_state_dict', 'state', table))
         for key, value in own.items():
             setattr(self, key, value)
 
@@ -167,7 +167,7 @@ def _schedule(row, raw):
         name = type(self).__name__
         values = bind(name, row, 'optimizer', (optimizer, *args), options)
         construct(self, to_properties(name, row, values))
-        self.initial_step()
+        RawScheduler.initial_step(self)
 
     def compute(self, group, base_lr):
         """The learning rate of a group, for super().compute(group, base_lr)."""

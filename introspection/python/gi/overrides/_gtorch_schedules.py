@@ -72,7 +72,7 @@ class LambdaLR(GTorch.LambdaLR):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
         self._lr_lambda = functions
         self.set_lr_lambda(_caller(name, 'lr_lambda'))
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
 
     lr_lambdas = property(lambda self: list(self._lr_lambda))
 
@@ -128,7 +128,7 @@ class CyclicLR(GTorch.CyclicLR):
         if scale_fn is not None:
             self._scale_fn = [scale_fn] * _groups(optimizer)
             self.set_scale_fn(_caller(name, 'scale_fn'))
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
 
 
 def _keep(group, values):
@@ -186,7 +186,7 @@ class OneCycleLR(GTorch.OneCycleLR):
             },
         )
         self.set_max_lrs(rates)
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
         groups = list(optimizer.param_groups)
         for group, highest in zip(groups, rates * len(groups) if len(rates) == 1 else rates):
             first = highest / self.div_factor
@@ -228,7 +228,7 @@ class ReduceLROnPlateau(GTorch.ReduceLROnPlateau):
             },
         )
         self.set_min_lrs(least)
-        self.check()
+        GTorch.LRScheduler.check(self)
 
     def step(self, metrics):
         """Ends an epoch with a metric: a number, or a tensor of one."""
@@ -256,7 +256,7 @@ class SequentialLR(GTorch.SequentialLR):
         construct(
             self, {'optimizer': optimizer, 'schedulers': model, 'milestones': milestones, 'last_epoch': last_epoch}
         )
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
 
 
 class ChainedScheduler(GTorch.ChainedScheduler):
@@ -271,7 +271,7 @@ class ChainedScheduler(GTorch.ChainedScheduler):
         if optimizer is None and not schedulers:
             raise ValueError(f'{name}: there are no schedules')
         construct(self, {'optimizer': optimizer or schedulers[0].optimizer, 'schedulers': model})
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
 
 
 class SWALR(GTorch.SWALR):
@@ -291,7 +291,7 @@ class SWALR(GTorch.SWALR):
             },
         )
         self.set_swa_lrs(rates)
-        self.initial_step()
+        GTorch.LRScheduler.initial_step(self)
         groups = list(optimizer.param_groups)
         for group, rate in zip(groups, rates * len(groups) if len(rates) == 1 else rates):
             _keep(group, {'swa_lr': rate})

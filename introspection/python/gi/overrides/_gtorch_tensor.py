@@ -21,6 +21,7 @@ from gi.overrides._gtorch_convert import (
     is_number,
 )
 from gi.overrides._gtorch_errors import restoring
+from gi.overrides._gtorch_exceptions import settled
 from gi.overrides._gtorch_index import encode
 from gi.overrides._gtorch_bind import bind
 from gi.overrides._gtorch_mixin import mixin
@@ -180,6 +181,7 @@ class TensorMethods:
         """Copies the elements of @src into this tensor in asyncio."""
         return _copy(self, src, cancellable=cancellable)
 
+    @settled
     def size(self, dim=None):
         """Returns the shape, or the size of one dimension."""
         return self.shape if dim is None else self.get_size(index(dim))
@@ -323,7 +325,11 @@ class TensorMethods:
         return self.to_string()
 
     def __format__(self, spec):
-        return format(self.item() if spec and not self.ndim else repr(self), spec)
+        is_number = not self.ndim and (spec or not isinstance(self, GTorch.Parameter))
+        return format(self.item() if is_number else repr(self), spec)
+
+    def __reversed__(self):
+        return self.flip([0]) if self.ndim else self
 
     # --- methods of PyTorch that combine several functions ---
 
@@ -355,11 +361,12 @@ class TensorMethods:
             return ops.METHODS['split_with_sizes'](self, split_size, dim=dim)
         return ops.METHODS['split'](self, split_size, dim)
 
-    def numpy(self):
-        """Returns an array that aliases the memory, which must be the CPU's."""
+    def numpy(self, *, force=False):
+        """Returns an array that aliases the memory, which must be the CPU's, of a tensor without a gradient; with @force
+        that of the detached tensor, or of a copy on the CPU."""
         import numpy
 
-        return numpy.asarray(self)
+        return numpy.asarray(self.detach().cpu() if convert_bool(force) else self)
 
     def __array__(self, dtype=None, copy=None):
         """Used by numpy. The array keeps the memory even after release()."""
@@ -459,9 +466,11 @@ class PythonMethods:
             raise TypeError('a tensor without dimensions has no length')
         return self.get_size(0)
 
+    @settled
     def __getitem__(self, key):
         return self.index(*encode(key, self.device))
 
+    @settled
     def __setitem__(self, key, value):
         if not isinstance(value, RawTensor):
             value = value_for(self, value)
@@ -607,6 +616,7 @@ def _conversion(name, dtype):
     def convert(self):
         return self.to(dtype)
 
+    convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f'Converts the elements to {DType.get_name(dtype)}; returns the tensor itself if they are.'
     return convert
 
@@ -630,7 +640,7 @@ def to_device(self, device, non_blocking=False, *, stream=None):
 
 def extra_methods():
     """Methods by name that are added after the operations, and may replace them."""
-    return {
+    methods = {
         **conversions(),
         **overloads.METHODS,
         'clamp': clamp,
@@ -654,3 +664,7 @@ def extra_methods():
         'real': property(ops.METHODS['real'], doc='The real parts; they share the memory.'),
         'imag': property(ops.METHODS['imag'], doc='The imaginary parts; they share the memory.'),
     }
+    for name, method in methods.items():
+        if '<' in getattr(method, '__qualname__', ''):
+            method.__name__ = method.__qualname__ = name
+    return methods

@@ -53,7 +53,7 @@ def _forward(function, spec):
 
 def _call_attention(self, *inputs, **options):
     """Hooks see both results."""
-    return hooks.run_forward(self, inputs, options) if self._is_hooked() else self.forward(*inputs, **options)
+    return hooks.run_forward(self, inputs, options) if self._gt_is_hooked() else self.forward(*inputs, **options)
 
 
 def _transform(

@@ -3,6 +3,7 @@
 """The functions that pickles call. A process that reads one may not have loaded the library: this does so
 first."""
 
+import os
 from contextlib import contextmanager
 
 from gi.repository import GLib, GObject, GTorch
@@ -52,6 +53,21 @@ def size(values):
 
 def parameter(data, requires_grad):
     return GTorch.Parameter(data, requires_grad)
+
+
+def shared(data, fds, is_parameter, requires_grad):
+    """A tensor whose memory another process has, too: the bytes and file descriptors of its handle."""
+    found = []
+    try:
+        for fd in fds:
+            found.append(fd.detach())
+        made = GTorch.TensorHandle.new_from_bytes(GLib.Bytes.new(data), found).open()
+    finally:
+        for fd in found:
+            os.close(fd)
+    if is_parameter:
+        return GTorch.Parameter(made, requires_grad)
+    return made.requires_grad_() if requires_grad else made
 
 
 def generator(state, where=None):

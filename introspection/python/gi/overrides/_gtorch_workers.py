@@ -56,27 +56,11 @@ def whole_batches(task):
     return datasets.batches(task.dataset)
 
 
-def collating(task):
-    """The function that makes a batch. One that gives nothing has no return: None would look like the end."""
-    function = task.collate_fn
-    if function in (collate.default_collate, collate.default_convert):
-        return function
-
-    def make(samples):
-        made = function(samples)
-        if made is None:
-            raise TypeError(f'DataLoader: collate_fn {getattr(function, "__qualname__", function)} returned None, and '
-                            'must return a batch')
-        return made
-
-    return make
-
-
 class MapFetcher:
     """Samples by their indices."""
 
     def __init__(self, task):
-        self.dataset, self.collate_fn = task.dataset, collating(task)
+        self.dataset, self.collate_fn = task.dataset, task.collate_fn
         self.collates, self.getitems = task.collates, getattr(task.dataset, '__getitems__', None)
         self.batch = whole_batches(task)
 
@@ -95,7 +79,7 @@ class IterableFetcher:
     """Samples in their order; raises StopIteration at the end."""
 
     def __init__(self, task):
-        self.iterator, self.collate_fn = iter(task.dataset), collating(task)
+        self.iterator, self.collate_fn = iter(task.dataset), task.collate_fn
         self.collates, self.drop_last, self.is_at_end = task.collates, task.drop_last, False
 
     def fetch(self, index):

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Tensors of which other processes have other parts. What computes one number from many tensors asks here
+ * whether the other processes have a share in it. */
+
+#pragma once
+
+#include <gtorch/tensor/gtorch-impl-private.h>
+#include <gtorch/tensor/gtorch-tensor.h>
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  GTORCH_SPREAD_SUM,
+  GTORCH_SPREAD_MIN,
+  GTORCH_SPREAD_MAX,
+} GTorchSpreadOp;
+
+typedef struct
+{
+  /* Returns what stands for the processes, one pointer for the same ones; NULL if the tensor is whole. */
+  gpointer (*find) (GTorchTensor *tensor);
+  /* Returns one number from those of all processes, which call this in the same order, on its device. */
+  GTorchImpl *(*reduce) (gpointer processes, GTorchImpl *number, GTorchSpreadOp op, GError **error);
+} GTorchSpread;
+
+/* Set by a folder below; NULL until then. */
+extern const GTorchSpread *gtorch_spread;
+
+static inline gpointer
+gtorch_spread_find (GTorchTensor *tensor)
+{
+  return gtorch_spread == NULL ? NULL : gtorch_spread->find (tensor);
+}
+
+G_END_DECLS

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/base/gtorch-types.h>
+
+G_BEGIN_DECLS
+
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_set_emit_nvtx (gboolean enabled, gboolean record_shapes);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_is_emit_nvtx_enabled (void);
+
+G_END_DECLS

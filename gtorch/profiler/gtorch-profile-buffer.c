@@ -1,0 +1,887 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What is written while a profile is recorded.
+ *
+ * Each thread has a buffer, a list of pages that only it writes to. A record is written when its event ends,
+ * behind the others, and made known by the number of bytes of the page; it never changes. So whoever ends the
+ * recording reads without a lock while threads go on. It frees pages that are full and were read, which
+ * their thread has left for good; the page that a thread writes to stays.
+ *
+ * Events that have begun are on a stack of the thread. An operation gets there when it is about to make its
+ * result (`prepare`), so that the memory belongs to it, or else when it is launched. If it fails in between,
+ * nobody is told: what is pending at the top of the stack is dropped by the next event that it cannot
+ * belong to. A recording that begins or ends inside of an event is told of one half of it only. So stacks
+ * belong to a recording by its number, and ends are looked for on the stack. */
+
+#include "config.h"
+
+#include "profiler/gtorch-profile-buffer-private.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/gtorch-check-private.h"
+#include "base/gtorch-fork-private.h"
+#include "base/gtorch-observer-private.h"
+#include "device/gtorch-backend-private.h"
+#include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-op-private.h"
+#include "memory/gtorch-allocator-private.h"
+#include "memory/gtorch-storage-private.h"
+#include "stream/gtorch-capturing-private.h"
+#include "stream/gtorch-event.h"
+#include "stream/gtorch-stream-private.h"
+
+#define PAGE_SIZE    (64 * 1024 - 64)
+#define MAX_DEPTH    128
+#define MAX_INPUTS   64
+#define MAX_TEXT     8192
+#define THREAD_SHIFT 40 /* ids: the number of the thread, and a counter of it */
+
+typedef struct _Page Page;
+struct _Page
+{
+  Page *next; /* atomic */
+  gsize used; /* atomic, written by the thread */
+  guint64 data[PAGE_SIZE / sizeof (guint64)];
+};
+
+typedef struct
+{
+  guint64 id;
+  gint64 start;
+  gconstpointer what; /* a call, an operation's class, a replay or a name */
+  guint8 kind;
+  gboolean is_pending, is_pushed;
+  GTorchEvent *event; /* the beginning on the device; owned */
+} Frame;
+
+typedef struct _Buffer Buffer;
+struct _Buffer
+{
+  Buffer *next;
+  Page *page;  /* that the thread writes to */
+  Page *first; /* under the lock: not yet read */
+  gsize taken; /* under the lock: bytes of the first page that were read */
+  guint number;
+  guint64 system_id;
+  gchar name[16];
+  gboolean is_over; /* under the lock: the thread has ended */
+  guint64 n_ids;
+  guint64 last_op; /* id of the operation that ended last */
+  guint recording; /* that the stack belongs to */
+  guint depth;     /* may be more than there is room for */
+  Frame frames[MAX_DEPTH];
+};
+
+const GTorchGpuTracer *gtorch_gpu_tracer;
+
+static GMutex lock;
+GTORCH_FORK_LOCK (lock);
+static Buffer *buffers; /* under the lock */
+static guint n_buffers; /* under the lock */
+
+static guint recording;     /* atomic */
+static guint trace_flags;   /* atomic; GTorchTraceFlags, 0: nothing is recorded */
+static gboolean has_tracer; /* atomic */
+static gboolean has_events; /* atomic */
+static guint32 devices;     /* atomic */
+
+static __thread Buffer *own;
+
+gint64
+gtorch_profile_now (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  return now.tv_sec * G_GINT64_CONSTANT (1000000000) + now.tv_nsec;
+}
+
+/* --- buffers --- */
+
+static void
+raw_clear (const GTorchRaw *raw)
+{
+  if (raw->kind != GTORCH_RECORD_SPAN)
+    return;
+  g_object_unref (GSIZE_TO_POINTER (raw->a));
+  g_object_unref (GSIZE_TO_POINTER (raw->b));
+}
+
+static void
+buffer_end (gpointer data)
+{
+  Buffer *self = data;
+
+  own = NULL;
+  g_mutex_lock (&lock);
+  self->is_over = TRUE;
+  g_mutex_unlock (&lock);
+}
+
+static GPrivate owner = G_PRIVATE_INIT (buffer_end);
+
+static G_GNUC_NO_INLINE Buffer *
+buffer_new (void)
+{
+  Buffer *self = g_new0 (Buffer, 1);
+
+  self->page = self->first = g_new0 (Page, 1);
+  self->system_id = syscall (SYS_gettid);
+  pthread_getname_np (pthread_self (), self->name, sizeof self->name);
+  g_mutex_lock (&lock);
+  self->number = n_buffers++;
+  self->next = buffers;
+  buffers = self;
+  g_mutex_unlock (&lock);
+  own = self;
+  g_private_set (&owner, self);
+  return self;
+}
+
+/* The buffer of this thread, whose stack belongs to the recording. */
+static inline Buffer *
+buffer_get (void)
+{
+  Buffer *self = own;
+  const guint current = __atomic_load_n (&recording, __ATOMIC_RELAXED);
+
+  if (G_UNLIKELY (self == NULL))
+    self = buffer_new ();
+  if (G_UNLIKELY (self->recording != current))
+    {
+      guint i;
+
+      for (i = 0; i < MIN (self->depth, MAX_DEPTH); i++)
+        g_clear_object (&self->frames[i].event);
+      self->depth = 0;
+      self->recording = current;
+    }
+  return self;
+}
+
+static inline GTorchRaw *
+buffer_reserve (Buffer *self, gsize size)
+{
+  Page *page = self->page;
+
+  if (G_UNLIKELY (page->used + size > sizeof page->data))
+    {
+      Page *fresh = g_malloc (sizeof (Page));
+
+      fresh->next = NULL;
+      fresh->used = 0;
+      __atomic_store_n (&page->next, fresh, __ATOMIC_RELEASE);
+      self->page = page = fresh;
+    }
+  return (GTorchRaw *) (void *) ((char *) page->data + page->used);
+}
+
+static inline void
+buffer_publish (Buffer *self, const GTorchRaw *raw)
+{
+  __atomic_store_n (&self->page->used, self->page->used + raw->size, __ATOMIC_RELEASE);
+}
+
+static void
+take_page (Page *page, gsize from, gsize to, guint thread, GTorchRawFunc func, gpointer data)
+{
+  while (from < to)
+    {
+      const GTorchRaw *raw = (const GTorchRaw *) (const void *) ((char *) page->data + from);
+
+      if (func != NULL)
+        func (raw, thread, data);
+      raw_clear (raw);
+      from += raw->size;
+    }
+}
+
+void
+gtorch_profile_buffers_take (GTorchRawFunc func, gpointer data)
+{
+  Buffer **at, *self;
+
+  g_mutex_lock (&lock);
+  for (at = &buffers; (self = *at) != NULL;)
+    {
+      for (;;)
+        {
+          Page *page = self->first;
+          /* before the number of bytes: what is written before the next page is known is complete */
+          Page *next = __atomic_load_n (&page->next, __ATOMIC_ACQUIRE);
+          const gsize used = __atomic_load_n (&page->used, __ATOMIC_ACQUIRE);
+
+          take_page (page, self->taken, used, self->number, func, data);
+          self->taken = used;
+          if (next == NULL)
+            break;
+          self->first = next;
+          self->taken = 0;
+          g_free (page);
+        }
+      at = &self->next;
+    }
+  g_mutex_unlock (&lock);
+}
+
+GArray *
+gtorch_profile_buffers_list_threads (void)
+{
+  GArray *threads = g_array_new (FALSE, TRUE, sizeof (GTorchTraceThread));
+  Buffer **at, *self;
+
+  g_mutex_lock (&lock);
+  g_array_set_size (threads, n_buffers);
+  for (at = &buffers; (self = *at) != NULL;)
+    {
+      GTorchTraceThread *thread = &g_array_index (threads, GTorchTraceThread, self->number);
+
+      thread->id = self->system_id;
+      thread->name = g_utf8_make_valid (self->name, -1);
+      if (!self->is_over)
+        {
+          at = &self->next;
+          continue;
+        }
+      *at = self->next;
+      g_free (self->first);
+      g_free (self);
+    }
+  g_mutex_unlock (&lock);
+  return threads;
+}
+
+/* --- the stack of a thread --- */
+
+static inline Frame *
+top_of (Buffer *self)
+{
+  return self->depth > 0 && self->depth <= MAX_DEPTH ? &self->frames[self->depth - 1] : NULL;
+}
+
+static inline guint64
+parent_of (Buffer *self, guint depth)
+{
+  return depth == 0 ? 0 : self->frames[MIN (depth, MAX_DEPTH) - 1].id;
+}
+
+static void
+frame_clear (Frame *frame)
+{
+  if (frame->is_pushed)
+    gtorch_gpu_tracer->pop ();
+  g_clear_object (&frame->event);
+}
+
+/* Drops an operation that has failed before it began. */
+static inline void
+drop_pending (Buffer *self)
+{
+  Frame *top;
+
+  while ((top = top_of (self)) != NULL && top->is_pending)
+    self->depth--;
+}
+
+static inline Frame *
+push (Buffer *self, GTorchRecordKind kind, gconstpointer what)
+{
+  Frame *frame;
+
+  self->n_ids++;
+  if (G_UNLIKELY (self->depth++ >= MAX_DEPTH))
+    return NULL;
+  frame = &self->frames[self->depth - 1];
+  frame->id = ((guint64) (self->number + 1) << THREAD_SHIFT) + self->n_ids;
+  frame->what = what;
+  frame->kind = kind;
+  frame->is_pending = frame->is_pushed = FALSE;
+  frame->event = NULL;
+  frame->start = gtorch_profile_now ();
+  return frame;
+}
+
+/* Takes the youngest event of this kind off the stack, with what has not ended inside of it; FALSE if there is
+ * none. */
+static inline gboolean
+pop (Buffer *self, GTorchRecordKind kind, gconstpointer what, Frame *popped)
+{
+  guint i;
+
+  if (G_UNLIKELY (self->depth > MAX_DEPTH))
+    {
+      self->depth--;
+      return FALSE;
+    }
+  for (i = self->depth; i-- > 0;)
+    {
+      Frame *frame = &self->frames[i];
+
+      if (frame->kind != kind || frame->what != what)
+        continue;
+      while (self->depth > i + 1)
+        frame_clear (&self->frames[--self->depth]);
+      self->depth = i;
+      *popped = *frame;
+      if (popped->is_pushed)
+        gtorch_gpu_tracer->pop ();
+      return TRUE;
+    }
+  return FALSE;
+}
+
+/* --- records --- */
+
+static inline GTorchRaw *
+raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
+{
+  GTorchRaw *raw = buffer_reserve (self, size);
+
+  *raw = (GTorchRaw){ .size = size,
+                      .kind = frame->kind,
+                      .name = name,
+                      .start = frame->start,
+                      .id = frame->id,
+                      .parent = parent_of (self, self->depth) };
+  return raw;
+}
+
+static gsize
+inputs_size (const GTorchOpCall *call, guint n)
+{
+  gsize size = n * sizeof (GTorchRawInput);
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (call->inputs[i] != NULL && !call->inputs[i]->is_number)
+      size += 2 * sizeof (gint64) * call->inputs[i]->n_dims;
+  return size;
+}
+
+static void
+write_inputs (char *to, const GTorchOpCall *call, guint n)
+{
+  guint i;
+
+  for (i = 0; i < n; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+      GTorchRawInput *raw = (GTorchRawInput *) (void *) to;
+      gsize size;
+
+      *raw = (GTorchRawInput){ 0 };
+      to += sizeof *raw;
+      if (input == NULL)
+        continue;
+      raw->is_given = TRUE;
+      raw->dtype = input->dtype;
+      raw->is_number = input->is_number;
+      if (input->is_number)
+        continue;
+      raw->n_dims = input->n_dims;
+      size = input->n_dims * sizeof (gint64);
+      memcpy (to, input->shape, size);
+      memcpy (to + size, input->strides, size);
+      to += 2 * size;
+    }
+}
+
+/* The innermost frames of the program, in the words of its language or as addresses. */
+static gchar *
+take_stack (GTorchSite *site, guint *n_frames)
+{
+  gchar *text = gtorch_profile_ask_for_stack ();
+  guint n = 0;
+
+  if (text == NULL)
+    {
+      gtorch_site_take (site);
+      while (n < GTORCH_SITE_FRAMES && site->frames[n] != NULL)
+        n++;
+    }
+  *n_frames = n;
+  return text;
+}
+
+/* Of a call of an operation that has ended, or the view that it has made. */
+static void
+write_op (Buffer *self, const Frame *frame, const GTorchOpCall *call, guint flags)
+{
+  const gint64 end = gtorch_profile_now ();
+  const guint n = (flags & GTORCH_TRACE_SHAPES) ? MIN (call->n_inputs, MAX_INPUTS) : 0;
+  const gsize of_inputs = n > 0 ? inputs_size (call, n) : 0;
+  g_autofree gchar *place = NULL;
+  gsize of_place = 0, of_frames;
+  guint n_frames = 0;
+  GTorchSite site;
+  GTorchRaw *raw;
+  char *to;
+
+  if (G_UNLIKELY (flags & GTORCH_TRACE_STACK))
+    {
+      place = take_stack (&site, &n_frames);
+      of_place = place != NULL ? MIN (strlen (place), MAX_TEXT) + 1 : 0;
+    }
+  of_frames = n_frames * sizeof (gpointer);
+  raw = raw_begin (self, (sizeof *raw + of_inputs + of_frames + of_place + 7) & ~(gsize) 7, frame,
+                   call->op->name);
+  raw->end = end;
+  raw->device = call->device;
+  raw->n_inputs = n;
+  raw->n_frames = n_frames;
+  raw->inputs_size = of_inputs;
+  raw->text = of_place;
+  if (flags & GTORCH_TRACE_FLOPS)
+    raw->a = gtorch_profile_flops (call);
+  to = (char *) (raw + 1);
+  write_inputs (to, call, n);
+  to += of_inputs;
+  memcpy (to, site.frames, of_frames);
+  to += of_frames;
+  if (of_place > 0)
+    {
+      memcpy (to, place, of_place - 1);
+      to[of_place - 1] = '\0';
+    }
+  self->last_op = frame->id;
+  buffer_publish (self, raw);
+}
+
+static void
+write_plain (Buffer *self, const Frame *frame, const gchar *name, guint64 sequence,
+             GTorchDevice *device)
+{
+  GTorchRaw *raw = raw_begin (self, sizeof *raw, frame, name);
+
+  raw->end = gtorch_profile_now ();
+  raw->sequence = sequence;
+  raw->device = device;
+  buffer_publish (self, raw);
+}
+
+/* --- timing events, where there is no library of traces --- */
+
+static inline gboolean
+is_of_gpu (GTorchDevice *device)
+{
+  return gtorch_gpu_tracer != NULL && device->type == gtorch_gpu_tracer->device_type;
+}
+
+static GTorchEvent *
+record_event (GTorchDevice *device, GTorchStream *stream)
+{
+  g_autoptr (GTorchEvent) event = NULL;
+
+  if (stream == NULL)
+    stream = gtorch_device_get_default_stream (device);
+  if (__atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return NULL;
+  event = gtorch_event_new (GTORCH_EVENT_TIMING);
+  return gtorch_event_record (event, stream, NULL) ? g_steal_pointer (&event) : NULL;
+}
+
+static void
+write_span (Buffer *self, Frame *frame, const gchar *name, GTorchDevice *device,
+            GTorchStream *stream)
+{
+  g_autoptr (GTorchEvent) end = record_event (device, stream);
+  GTorchRaw *raw;
+
+  if (end == NULL)
+    {
+      g_clear_object (&frame->event);
+      return;
+    }
+  raw = raw_begin (self, sizeof *raw, frame, name);
+  raw->kind = GTORCH_RECORD_SPAN;
+  raw->parent = frame->id;
+  raw->device = device;
+  raw->a = GPOINTER_TO_SIZE (g_steal_pointer (&frame->event));
+  raw->b = GPOINTER_TO_SIZE (g_steal_pointer (&end));
+  buffer_publish (self, raw);
+}
+
+static inline void
+begin_on_device (Frame *frame, GTorchDevice *device, GTorchStream *stream)
+{
+  const guint32 bit = 1u << device->slot;
+
+  if (!(__atomic_load_n (&devices, __ATOMIC_RELAXED) & bit))
+    __atomic_or_fetch (&devices, bit, __ATOMIC_RELAXED);
+  if (__atomic_load_n (&has_tracer, __ATOMIC_RELAXED))
+    {
+      gtorch_gpu_tracer->push (frame->id);
+      frame->is_pushed = TRUE;
+    }
+  else if (__atomic_load_n (&has_events, __ATOMIC_RELAXED) && is_of_gpu (device))
+    frame->event = record_event (device, stream);
+}
+
+/* --- the observer --- */
+
+static void
+profile_prepare (GTorchOpCall *call)
+{
+  Buffer *self = buffer_get ();
+  Frame *top = top_of (self), *frame;
+
+  if (top != NULL && top->is_pending)
+    {
+      if (top->what == call)
+        return; /* a further result */
+      drop_pending (self);
+    }
+  frame = push (self, GTORCH_RECORD_OP, call);
+  if (frame != NULL)
+    frame->is_pending = TRUE;
+  else
+    self->depth--;
+}
+
+static gboolean
+profile_call_begin (GTorchStream *stream, GTorchOpCall *call, GError **error)
+{
+  Buffer *self = buffer_get ();
+  Frame *frame = top_of (self);
+
+  if (frame == NULL || !frame->is_pending || frame->what != call)
+    {
+      drop_pending (self);
+      frame = push (self, GTORCH_RECORD_OP, call);
+    }
+  if (frame == NULL)
+    return TRUE;
+  frame->is_pending = FALSE;
+  if (!gtorch_device_is_host (call->device) || (call->op->flags & GTORCH_OP_FLAG_DEVICES))
+    begin_on_device (frame, call->device, stream);
+  return TRUE;
+}
+
+static void
+profile_call_end (GTorchStream *stream, GTorchOpCall *call, gboolean result)
+{
+  const guint flags = __atomic_load_n (&trace_flags, __ATOMIC_RELAXED);
+  Buffer *self = buffer_get ();
+  Frame frame;
+
+  if (!pop (self, GTORCH_RECORD_OP, call, &frame))
+    return;
+  if (G_LIKELY (result && flags != 0))
+    {
+      write_op (self, &frame, call, flags);
+      if (G_UNLIKELY (frame.event != NULL))
+        write_span (self, &frame, call->op->name, call->device, stream);
+    }
+  g_clear_object (&frame.event);
+}
+
+static void
+profile_view (GTorchOpCall *call)
+{
+  const guint flags = __atomic_load_n (&trace_flags, __ATOMIC_RELAXED);
+  Buffer *self = buffer_get ();
+  Frame *top = top_of (self);
+  Frame frame;
+
+  if (top == NULL || !top->is_pending || top->what != call)
+    {
+      drop_pending (self);
+      push (self, GTORCH_RECORD_OP, call);
+    }
+  if (pop (self, GTORCH_RECORD_OP, call, &frame) && flags != 0)
+    write_op (self, &frame, call, flags);
+}
+
+static void
+profile_composite_begin (const GTorchOpClass *op)
+{
+  Buffer *self = buffer_get ();
+
+  drop_pending (self);
+  push (self, GTORCH_RECORD_OP, op);
+}
+
+static void
+profile_composite_end (const GTorchOpClass *op)
+{
+  Buffer *self = buffer_get ();
+  Frame frame;
+
+  if (pop (self, GTORCH_RECORD_OP, op, &frame))
+    write_plain (self, &frame, op->name, 0, NULL);
+}
+
+static void
+profile_recorded (guint64 sequence)
+{
+  Buffer *self = buffer_get ();
+  GTorchRaw *raw = buffer_reserve (self, sizeof *raw);
+
+  *raw = (GTorchRaw){
+    .size = sizeof *raw, .kind = GTORCH_RAW_LINK, .id = self->last_op, .sequence = sequence
+  };
+  buffer_publish (self, raw);
+}
+
+static void
+profile_backward_begin (const gchar *name, guint64 sequence)
+{
+  Buffer *self = buffer_get ();
+
+  drop_pending (self);
+  push (self, GTORCH_RECORD_BACKWARD, name);
+}
+
+static void
+profile_backward_end (const gchar *name, guint64 sequence)
+{
+  Buffer *self = buffer_get ();
+  Frame frame;
+
+  if (pop (self, GTORCH_RECORD_BACKWARD, name, &frame))
+    write_plain (self, &frame, name, sequence, NULL);
+}
+
+static gboolean
+profile_replay_begin (GTorchReplay *replay, GError **error)
+{
+  Buffer *self = buffer_get ();
+  Frame *frame;
+
+  drop_pending (self);
+  frame = push (self, GTORCH_RECORD_REPLAY, replay);
+  if (frame != NULL)
+    begin_on_device (frame, replay->stream->device, replay->stream);
+  return TRUE;
+}
+
+static gboolean
+profile_replay_end (GTorchReplay *replay, gboolean result, GError **error)
+{
+  Buffer *self = buffer_get ();
+  GTorchDevice *device = replay->stream->device;
+  Frame frame;
+
+  if (!pop (self, GTORCH_RECORD_REPLAY, replay, &frame))
+    return TRUE;
+  write_plain (self, &frame, "graph replay", 0, device);
+  if (G_UNLIKELY (frame.event != NULL))
+    write_span (self, &frame, "graph replay", device, replay->stream);
+  g_clear_object (&frame.event);
+  return TRUE;
+}
+
+static void
+note_memory (GTorchStorage *storage, GTorchRecordKind kind, guint flags)
+{
+  Buffer *self;
+  GTorchRaw *raw;
+
+  if (!(__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) & GTORCH_TRACE_MEMORY)
+      || storage->n_bytes == 0)
+    return;
+  self = buffer_get ();
+  raw = buffer_reserve (self, sizeof *raw);
+  *raw = (GTorchRaw){ .size = sizeof *raw,
+                      .kind = kind,
+                      .flags = flags,
+                      .name = "[memory]",
+                      .start = gtorch_profile_now (),
+                      .parent = parent_of (self, self->depth),
+                      .id = ((guint64) (self->number + 1) << THREAD_SHIFT) + ++self->n_ids,
+                      .device = storage->device,
+                      .a = GPOINTER_TO_SIZE (storage->data),
+                      .b = storage->n_bytes };
+  raw->end = raw->start;
+  buffer_publish (self, raw);
+}
+
+static void
+profile_storage_new (GTorchStorage *storage)
+{
+  note_memory (storage, GTORCH_RECORD_ALLOC, 0);
+}
+
+static void
+profile_storage_free (GTorchStorage *storage)
+{
+  note_memory (storage, GTORCH_RECORD_FREE, storage->free_func == NULL ? GTORCH_RAW_NATIVE : 0);
+}
+
+/* Told of beginnings after the checks, which may refuse them. */
+static const GTorchObserver observer = {
+  .rank = 100,
+  .prepare = profile_prepare,
+  .call_begin = profile_call_begin,
+  .call_end = profile_call_end,
+  .view = profile_view,
+  .composite_begin = profile_composite_begin,
+  .composite_end = profile_composite_end,
+  .recorded = profile_recorded,
+  .backward_begin = profile_backward_begin,
+  .backward_end = profile_backward_end,
+  .replay_begin = profile_replay_begin,
+  .replay_end = profile_replay_end,
+  .storage_new = profile_storage_new,
+  .storage_free = profile_storage_free,
+};
+
+void
+gtorch_profile_buffers_set_flags (guint flags, gboolean uses_tracer, gboolean uses_events)
+{
+  if (flags != 0)
+    {
+      __atomic_add_fetch (&recording, 1, __ATOMIC_RELAXED);
+      __atomic_store_n (&devices, 0, __ATOMIC_RELAXED);
+    }
+  __atomic_store_n (&has_tracer, uses_tracer, __ATOMIC_RELAXED);
+  __atomic_store_n (&has_events, uses_events, __ATOMIC_RELAXED);
+  __atomic_store_n (&trace_flags, flags, __ATOMIC_RELAXED);
+  if (flags != 0)
+    {
+      __atomic_or_fetch (&gtorch_memory_wants_ops, GTORCH_WANTS_OPS_PROFILE, __ATOMIC_RELAXED);
+      gtorch_observer_add (&observer);
+    }
+  else
+    {
+      gtorch_observer_remove (&observer);
+      __atomic_and_fetch (&gtorch_memory_wants_ops, ~(guint) GTORCH_WANTS_OPS_PROFILE,
+                          __ATOMIC_RELAXED);
+    }
+}
+
+gboolean
+gtorch_trace_is_running (void)
+{
+  return __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) != 0;
+}
+
+guint32
+gtorch_profile_buffers_get_devices (void)
+{
+  return __atomic_load_n (&devices, __ATOMIC_RELAXED);
+}
+
+/* --- ranges --- */
+
+#define MAX_SINKS 4
+
+static const GTorchProfileSink *sinks[MAX_SINKS]; /* atomic */
+static gint n_range_sinks;                        /* atomic */
+
+void
+gtorch_profile_sink_add (const GTorchProfileSink *sink)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < MAX_SINKS && sinks[i] != sink && sinks[i] != NULL; i++)
+    ;
+  g_assert (i < MAX_SINKS);
+  if (sinks[i] == NULL && (sink->range_begin != NULL || sink->range_end != NULL))
+    g_atomic_int_inc (&n_range_sinks);
+  g_atomic_pointer_set (&sinks[i], sink);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_profile_sink_remove (const GTorchProfileSink *sink)
+{
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < MAX_SINKS; i++)
+    if (sinks[i] == sink)
+      {
+        g_atomic_pointer_set (&sinks[i], NULL);
+        if (sink->range_begin != NULL || sink->range_end != NULL)
+          g_atomic_int_add (&n_range_sinks, -1);
+      }
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_profile_sinks_tell_trace (GTorchProfiler *profiler, GTorchTrace *trace)
+{
+  guint i;
+
+  for (i = 0; i < MAX_SINKS; i++)
+    {
+      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
+
+      if (sink != NULL && sink->trace != NULL)
+        sink->trace (profiler, trace);
+    }
+}
+
+gboolean
+gtorch_trace_wants_ranges (void)
+{
+  return gtorch_trace_is_running () || g_atomic_int_get (&n_range_sinks) > 0;
+}
+
+static void
+tell_range (const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < MAX_SINKS; i++)
+    {
+      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
+
+      if (sink == NULL)
+        continue;
+      if (name != NULL && sink->range_begin != NULL)
+        sink->range_begin (name);
+      else if (name == NULL && sink->range_end != NULL)
+        sink->range_end ();
+    }
+}
+
+guint64
+gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name)
+{
+  Buffer *self;
+  Frame *frame;
+
+  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0))
+    tell_range (name);
+  if (G_LIKELY (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0))
+    return 0;
+  self = buffer_get ();
+  drop_pending (self);
+  frame = push (self, kind, NULL);
+  if (frame == NULL)
+    return 0;
+  frame->what = GSIZE_TO_POINTER (frame->id);
+  return frame->id;
+}
+
+void
+gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name)
+{
+  gsize length;
+  Buffer *self;
+  Frame frame;
+  GTorchRaw *raw;
+
+  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0))
+    tell_range (NULL);
+  if (id == 0 || __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
+    return;
+  self = buffer_get ();
+  if (!pop (self, kind, GSIZE_TO_POINTER (id), &frame))
+    return;
+  length = MIN (strlen (name), MAX_TEXT) + 1;
+  raw = raw_begin (self, (sizeof *raw + length + 7) & ~(gsize) 7, &frame, NULL);
+  raw->end = gtorch_profile_now ();
+  raw->text = length;
+  memcpy (raw + 1, name, length - 1);
+  ((char *) (raw + 1))[length - 1] = '\0';
+  buffer_publish (self, raw);
+}

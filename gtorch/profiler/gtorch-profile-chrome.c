@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* A profile in the form that chrome://tracing and Perfetto read, with the categories, names and arguments of
+ * PyTorch's, so that programs for those read it, too. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/gtorch-dtype-private.h"
+#include "base/gtorch-json-private.h"
+#include "device/gtorch-device-private.h"
+#include "profiler/gtorch-profile-file-private.h"
+#include "profiler/gtorch-profile-list-private.h"
+
+/* Where the event is in the viewer: a process, and a thread of it. */
+typedef struct
+{
+  guint64 pid, tid;
+} Place;
+
+typedef struct
+{
+  GTorchTrace *trace;
+  GTorchProfileSettings settings;
+  GHashTable *metadata;
+  const GTorchRecord *records;
+  guint n;
+  const GTorchTraceThread *threads;
+  guint n_threads;
+  guint64 pid;
+  gboolean is_first; /* nothing was written to the list */
+} Chrome;
+
+/* Devices are processes whose number is that of the device, as PyTorch has it. */
+static Place
+place_of (const Chrome *chrome, const GTorchRecord *record)
+{
+  if (gtorch_record_is_of_device (record))
+    return (Place){ record->device != NULL ? MAX (record->device->index, 0) : 0, record->stream };
+  return (Place){ chrome->pid, record->thread >= 0 ? chrome->threads[record->thread].id : 0 };
+}
+
+static void
+write_us (GString *text, const gchar *key, gint64 ns)
+{
+  g_string_append_printf (text, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (gint) (ns % 1000));
+}
+
+static void
+begin (Chrome *chrome, GString *text, const gchar *phase, const gchar *category, const gchar *name,
+       Place place, gint64 time)
+{
+  g_string_append (text, chrome->is_first ? "\n  {" : ",\n  {");
+  chrome->is_first = FALSE;
+  g_string_append_printf (text, "\"ph\": \"%s\"", phase);
+  if (category != NULL)
+    g_string_append_printf (text, ", \"cat\": \"%s\"", category);
+  g_string_append (text, ", \"name\": ");
+  gtorch_json_write_string (text, name, -1);
+  g_string_append_printf (text, ", \"pid\": %" PRIu64 ", \"tid\": %" PRIu64, place.pid, place.tid);
+  write_us (text, "ts", time);
+}
+
+/* --- arguments --- */
+
+static void
+write_numbers (GString *text, const gint64 *numbers, guint n)
+{
+  guint i;
+
+  g_string_append_c (text, '[');
+  for (i = 0; i < n; i++)
+    g_string_append_printf (text, "%s%" PRId64, i > 0 ? ", " : "", numbers[i]);
+  g_string_append_c (text, ']');
+}
+
+static void
+write_inputs (GString *text, const GTorchRecord *record)
+{
+  guint i;
+
+  g_string_append (text, ", \"Input Dims\": ");
+  gtorch_profile_write_shapes (text, record);
+  g_string_append (text, ", \"Input Strides\": [");
+  for (i = 0; i < record->op.n_inputs; i++)
+    {
+      g_string_append (text, i > 0 ? ", " : "");
+      write_numbers (text, record->op.inputs[i].strides, record->op.inputs[i].n_dims);
+    }
+  g_string_append (text, "], \"Input type\": [");
+  for (i = 0; i < record->op.n_inputs; i++)
+    {
+      const guint dtype = record->op.inputs[i].dtype;
+
+      g_string_append_printf (text, "%s\"%s\"", i > 0 ? ", " : "",
+                              record->op.inputs[i].is_number ? "Scalar"
+                              : dtype == GTORCH_DTYPE_NONE   ? ""
+                                                             : gtorch_dtype_get_name (dtype));
+    }
+  g_string_append_c (text, ']');
+}
+
+static void
+write_host_args (const Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  g_string_append_printf (text, "\"External id\": %" PRIu64, record->id);
+  if (record->sequence != 0)
+    g_string_append_printf (text, ", \"Sequence number\": %" PRIu64, record->sequence);
+  if (record->kind == GTORCH_RECORD_BACKWARD && record->forward >= 0)
+    g_string_append_printf (text, ", \"Fwd thread id\": %" PRIu64,
+                            chrome->threads[chrome->records[record->forward].thread].id);
+  if (record->kind == GTORCH_RECORD_OP && record->op.inputs != NULL)
+    write_inputs (text, record);
+  if (record->kind == GTORCH_RECORD_OP && record->op.flops > 0)
+    g_string_append_printf (text, ", \"flops\": %" PRIu64, record->op.flops);
+  if (record->place != NULL)
+    {
+      g_autoptr (GString) frames = g_string_new (record->place);
+
+      g_string_replace (frames, "\n", ";", 0);
+      g_string_append (text, ", \"Call stack\": ");
+      gtorch_json_write_string (text, frames->str, -1);
+    }
+}
+
+static guint64
+external_id (const Chrome *chrome, const GTorchRecord *record)
+{
+  return record->parent >= 0 ? chrome->records[record->parent].id : 0;
+}
+
+static void
+write_device_args (const Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  const Place place = place_of (chrome, record);
+
+  g_string_append_printf (text,
+                          "\"External id\": %" PRIu64 ", \"device\": %" PRIu64
+                          ", \"stream\": %" PRIu64 ", \"correlation\": %" PRIu64,
+                          external_id (chrome, record), place.pid, place.tid, record->correlation);
+  if (record->kind == GTORCH_RECORD_KERNEL)
+    {
+      g_string_append_printf (text,
+                              ", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u], \"registers per "
+                              "thread\": %u, "
+                              "\"shared memory\": %" G_GSIZE_FORMAT,
+                              record->kernel.grid[0], record->kernel.grid[1],
+                              record->kernel.grid[2], record->kernel.block[0],
+                              record->kernel.block[1], record->kernel.block[2],
+                              record->kernel.n_registers,
+                              record->kernel.static_shared + record->kernel.dynamic_shared);
+      if (record->kernel.graph != 0)
+        g_string_append_printf (text, ", \"graph id\": %u, \"graph node id\": %" PRIu64,
+                                record->kernel.graph, record->kernel.graph_node);
+    }
+  else if (record->kind != GTORCH_RECORD_SPAN)
+    {
+      const gint64 took = record->end - record->start;
+      gchar number[G_ASCII_DTOSTR_BUF_SIZE];
+
+      g_string_append_printf (text, ", \"bytes\": %" PRIu64, record->copy.n_bytes);
+      if (took > 0)
+        g_string_append_printf (text, ", \"memory bandwidth (GB/s)\": %s",
+                                g_ascii_formatd (number, sizeof number, "%.3f",
+                                                 (gdouble) record->copy.n_bytes / took));
+    }
+}
+
+/* --- events --- */
+
+static const gchar *const categories[GTORCH_N_RECORD_KINDS] = {
+  [GTORCH_RECORD_OP] = "cpu_op",
+  [GTORCH_RECORD_RANGE] = "user_annotation",
+  [GTORCH_RECORD_STEP] = "user_annotation",
+  [GTORCH_RECORD_BACKWARD] = "cpu_op",
+  [GTORCH_RECORD_REPLAY] = "cpu_op",
+  [GTORCH_RECORD_ALLOC] = "cpu_instant_event",
+  [GTORCH_RECORD_FREE] = "cpu_instant_event",
+  [GTORCH_RECORD_DRIVER] = "cuda_driver",
+  [GTORCH_RECORD_KERNEL] = "kernel",
+  [GTORCH_RECORD_COPY] = "gpu_memcpy",
+  [GTORCH_RECORD_FILL] = "gpu_memset",
+  [GTORCH_RECORD_SPAN] = "gpu_op",
+};
+
+static void
+write_memory (Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  const gboolean is_host = gtorch_device_is_host (record->device);
+
+  begin (chrome, text, "i", categories[record->kind], record->name, place_of (chrome, record),
+         record->start);
+  g_string_append_printf (text,
+                          ", \"s\": \"t\", \"args\": {\"Addr\": %" PRIu64 ", \"Bytes\": %s%" PRIu64
+                          ", \"Total Allocated\": %" PRId64
+                          ", \"Device Type\": %d, \"Device Id\": %d}}",
+                          record->memory.address, record->kind == GTORCH_RECORD_FREE ? "-" : "",
+                          record->memory.n_bytes, record->memory.total, is_host ? 0 : 1,
+                          is_host ? -1 : record->device->index);
+}
+
+/* An arrow between two events. */
+static void
+write_flow (Chrome *chrome, GString *text, const gchar *name, guint64 id, const GTorchRecord *from,
+            const GTorchRecord *to)
+{
+  begin (chrome, text, "s", name, name, place_of (chrome, from), from->start);
+  g_string_append_printf (text, ", \"id\": %" PRIu64 "}", id);
+  begin (chrome, text, "f", name, name, place_of (chrome, to), to->start);
+  g_string_append_printf (text, ", \"id\": %" PRIu64 ", \"bp\": \"e\"}", id);
+}
+
+static void
+write_event (Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  if (record->kind == GTORCH_RECORD_ALLOC || record->kind == GTORCH_RECORD_FREE)
+    {
+      write_memory (chrome, text, record);
+      return;
+    }
+  begin (chrome, text, "X", categories[record->kind], record->name, place_of (chrome, record),
+         record->start);
+  write_us (text, "dur", record->end - record->start);
+  g_string_append (text, ", \"args\": {");
+  if (gtorch_record_is_of_host (record))
+    write_host_args (chrome, text, record);
+  else if (record->kind == GTORCH_RECORD_DRIVER)
+    g_string_append_printf (text, "\"External id\": %" PRIu64 ", \"correlation\": %" PRIu64,
+                            external_id (chrome, record), record->correlation);
+  else
+    write_device_args (chrome, text, record);
+  g_string_append (text, "}}");
+}
+
+static void
+write_name (Chrome *chrome, GString *text, const gchar *kind, Place place, const gchar *key,
+            const gchar *value)
+{
+  begin (chrome, text, "M", NULL, kind, place, gtorch_trace_get_start (chrome->trace));
+  g_string_append_printf (text, ", \"args\": {\"%s\": ", key);
+  gtorch_json_write_string (text, value, -1);
+  g_string_append (text, "}}");
+}
+
+/* The names of processes and threads, which are shown beside the events. */
+static void
+write_names (Chrome *chrome, GString *text)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  const gchar *program = g_get_prgname ();
+  guint i;
+
+  write_name (chrome, text, "process_name", (Place){ chrome->pid, 0 }, "name",
+              program != NULL ? program : "?");
+  write_name (chrome, text, "process_labels", (Place){ chrome->pid, 0 }, "labels", "CPU");
+  for (i = 0; i < chrome->n_threads; i++)
+    {
+      g_autofree gchar *name = g_strdup_printf ("thread %" PRIu64 " (%s)", chrome->threads[i].id,
+                                                chrome->threads[i].name);
+
+      write_name (chrome, text, "thread_name", (Place){ chrome->pid, chrome->threads[i].id },
+                  "name", name);
+    }
+  for (i = 0; i < chrome->n; i++)
+    {
+      const GTorchRecord *record = &chrome->records[i];
+      const Place place = place_of (chrome, record);
+      g_autofree gchar *device = NULL;
+      g_autofree gchar *stream = NULL;
+
+      if (!gtorch_record_is_of_device (record))
+        continue;
+      device = g_strdup_printf ("GPU %" PRIu64, place.pid);
+      stream = g_strdup_printf ("stream %" PRIu64 " of %" PRIu64, place.tid, place.pid);
+      if (!g_hash_table_contains (known, device))
+        {
+          write_name (chrome, text, "process_name", (Place){ place.pid, 0 }, "name",
+                      program != NULL ? program : "?");
+          write_name (chrome, text, "process_labels", (Place){ place.pid, 0 }, "labels", device);
+          g_hash_table_add (known, g_steal_pointer (&device));
+        }
+      if (!g_hash_table_contains (known, stream))
+        {
+          g_autofree gchar *name = g_strdup_printf ("stream %" PRIu64, place.tid);
+
+          write_name (chrome, text, "thread_name", place, "name", name);
+          g_hash_table_add (known, g_steal_pointer (&stream));
+        }
+    }
+}
+
+static void
+write_head (Chrome *chrome, GString *text)
+{
+  GHashTableIter iter;
+  gpointer key, value;
+  const GTorchProfileSettings *settings = &chrome->settings;
+
+  g_string_append_printf (text,
+                          "{\n  \"schemaVersion\": 1,\n  \"displayTimeUnit\": \"ms\",\n  "
+                          "\"baseTimeNanoseconds\": %" PRId64
+                          ",\n  \"record_shapes\": %d,\n  \"profile_memory\": %d,\n  "
+                          "\"with_stack\": %d,\n  "
+                          "\"with_flops\": %d,\n  \"host_name\": ",
+                          gtorch_trace_get_realtime_offset (chrome->trace), settings->record_shapes,
+                          settings->profile_memory, settings->with_stack, settings->with_flops);
+  gtorch_json_write_string (text, g_get_host_name (), -1);
+  g_hash_table_iter_init (&iter, chrome->metadata);
+  while (g_hash_table_iter_next (&iter, &key, &value))
+    {
+      g_string_append (text, ",\n  ");
+      gtorch_json_write_string (text, key, -1);
+      g_string_append_printf (text, ": %s", (const gchar *) value);
+    }
+  g_string_append (text, ",\n  \"traceEvents\": [");
+}
+
+static gboolean
+write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
+{
+  g_autoptr (GHashTable) calls = g_hash_table_new (g_int64_hash, g_int64_equal);
+  Chrome *chrome = data;
+  guint i;
+
+  write_head (chrome, file->text);
+  write_names (chrome, file->text);
+  for (i = 0; i < chrome->n; i++)
+    if (chrome->records[i].kind == GTORCH_RECORD_DRIVER)
+      g_hash_table_insert (calls, (gpointer) &chrome->records[i].correlation,
+                           (gpointer) &chrome->records[i]);
+  for (i = 0; i < chrome->n; i++)
+    {
+      const GTorchRecord *record = &chrome->records[i];
+
+      write_event (chrome, file->text, record);
+      if (record->forward >= 0)
+        write_flow (chrome, file->text, "fwdbwd", i, &chrome->records[record->forward], record);
+      if (gtorch_record_is_of_device (record) && record->correlation != 0)
+        {
+          const GTorchRecord *call = g_hash_table_lookup (calls, &record->correlation);
+
+          if (call != NULL)
+            write_flow (chrome, file->text, "ac2g", record->correlation, call, record);
+        }
+      if (!gtorch_profile_file_flush (file, FALSE, error))
+        return FALSE;
+    }
+  g_string_append (file->text, "\n  ]\n}\n");
+  return TRUE;
+}
+
+/**
+ * gtorch_profiler_export_chrome_trace:
+ * @self: a profiler
+ * @file: the file to write or replace, compressed if its name ends with “.gz”
+ * @cancellable: (nullable): a cancellable
+ * @error: return location for an error
+ *
+ * Writes what was recorded last as a trace that Perfetto (https://ui.perfetto.dev) and chrome://tracing show.
+ *
+ * Arrows lead from operations to their nodes in the backward pass, and from the driver's calls to the kernels and
+ * copies that they have launched.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, or with an error of the file
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_profiler_export_chrome_trace (GTorchProfiler *self, GFile *file, GCancellable *cancellable,
+                                     GError **error)
+{
+  Chrome chrome = { .is_first = TRUE, .pid = getpid () };
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  g_return_val_if_fail (G_IS_FILE (file), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  chrome.trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
+  if (chrome.trace == NULL)
+    return FALSE;
+  gtorch_profiler_get_settings (self, &chrome.settings);
+  chrome.metadata = gtorch_profiler_get_metadata (self);
+  chrome.records = gtorch_trace_get_records (chrome.trace, &chrome.n);
+  chrome.threads = gtorch_trace_get_threads (chrome.trace, &chrome.n_threads);
+  return gtorch_profile_file_save (file, write_chrome, &chrome, cancellable, error);
+}

@@ -1,0 +1,928 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "profiler/gtorch-profiler.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+
+#include "base/gtorch-error.h"
+#include "base/gtorch-field-private.h"
+#include "base/gtorch-fork-private.h"
+#include "base/gtorch-json-private.h"
+#include "device/gtorch-backend-private.h"
+#include "device/gtorch-device-manager.h"
+#include "device/gtorch-device-private.h"
+#include "profiler/gtorch-profile-buffer-private.h"
+#include "profiler/gtorch-profile-list-private.h"
+#include "stream/gtorch-stream.h"
+
+/**
+ * GTorchProfiler:
+ *
+ * Records what the program does, and for how long: operations, backward passes, ranges that the program has
+ * named, the memory of tensors, and kernels and copies of GPUs.
+ *
+ * ```c
+ * g_autoptr (GTorchProfiler) profiler = gtorch_profiler_new ();
+ *
+ * gtorch_profiler_start (profiler, &error);
+ * train (model);
+ * gtorch_profiler_stop (profiler, &error);
+ * averages = gtorch_profiler_key_averages (profiler, FALSE, 0, &error);
+ * ```
+ *
+ * With [property@Profiler:active] above 0, or a function of [method@Profiler.set_schedule_func], only some of the
+ * steps are recorded that the program tells of by [method@Profiler.step], and
+ * [signal@Profiler::trace-ready] is emitted after each part. Otherwise everything is, from start to stop.
+ *
+ * One profiler at a time can record in a process. It sees all threads.
+ *
+ * Since: 0.1
+ */
+struct _GTorchProfiler
+{
+  GObject parent_instance;
+  guint activities;
+  gboolean record_shapes, profile_memory, with_stack, with_flops;
+  gint64 wait, warmup, active, repeat, skip_first;
+  gboolean skip_first_wait;
+  GTorchProfilerScheduleFunc schedule;
+  gpointer schedule_data;
+  GDestroyNotify schedule_destroy;
+  gboolean is_started;
+  GTorchProfilerAction action;
+  guint64 step, step_range;
+  gchar *step_name;
+  GTorchProfilerGpuSource gpu_source;
+  gchar *gpu_message;
+  GTorchTrace *trace;
+  GHashTable *metadata; /* JSON by key */
+};
+
+G_DEFINE_TYPE (GTorchProfiler, gtorch_profiler, G_TYPE_OBJECT)
+
+enum
+{
+  TRACE_READY,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
+
+typedef GTorchProfiler Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchProfiler:activities:
+   *
+   * What is recorded.
+   *
+   * Without a GPU, [flags@ProfilerActivities] `CUDA` changes nothing.
+   *
+   * Since: 0.1
+   */
+  { "activities", GTORCH_FIELD_FLAGS, GTORCH_FIELD (GTorchProfiler, activities),
+    GTORCH_PROFILER_CPU | GTORCH_PROFILER_CUDA, gtorch_profiler_activities_get_type,
+    GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:record-shapes:
+   *
+   * Whether shapes, strides and dtypes of the operands are recorded.
+   *
+   * Since: 0.1
+   */
+  { "record-shapes", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, record_shapes),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:profile-memory:
+   *
+   * Whether it is recorded where storages get and give back memory.
+   *
+   * Since: 0.1
+   */
+  { "profile-memory", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, profile_memory),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:with-stack:
+   *
+   * Whether it is recorded where the program calls operations: lines of Python, otherwise functions of C, which
+   * JavaScript shows, too. This takes microseconds for each operation.
+   *
+   * Since: 0.1
+   */
+  { "with-stack", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_stack),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:with-flops:
+   *
+   * Whether floating-point operations are counted, for products of matrices, convolutions, attention, sums and
+   * products of elements.
+   *
+   * Since: 0.1
+   */
+  { "with-flops", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_flops),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:wait:
+   *
+   * How many steps at the beginning of a cycle are not recorded.
+   *
+   * Since: 0.1
+   */
+  { "wait", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, wait),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:warmup:
+   *
+   * How many steps after those are recorded and dropped, so that what recording needs at first is not seen.
+   *
+   * Since: 0.1
+   */
+  { "warmup", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, warmup),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:active:
+   *
+   * How many steps after those are recorded; 0: there is no schedule, and everything is recorded.
+   *
+   * Since: 0.1
+   */
+  { "active", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, active),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:repeat:
+   *
+   * How many cycles of waiting, warmup and recording there are; 0: any number.
+   *
+   * Since: 0.1
+   */
+  { "repeat", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, repeat),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:skip-first:
+   *
+   * How many steps come before the first cycle.
+   *
+   * Since: 0.1
+   */
+  { "skip-first", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, skip_first),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:skip-first-wait:
+   *
+   * Whether the first cycle begins with the warmup.
+   *
+   * Since: 0.1
+   */
+  { "skip-first-wait", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, skip_first_wait),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:action:
+   *
+   * What is done in the present step.
+   *
+   * Since: 0.1
+   */
+  { "action", GTORCH_PROPERTY_ENUM (GTorchProfilerAction, gtorch_profiler_action_get_type,
+                                    gtorch_profiler_get_action, NULL) },
+  /**
+   * GTorchProfiler:step-number:
+   *
+   * The number of the present step, from 0.
+   *
+   * Since: 0.1
+   */
+  { "step-number", GTORCH_PROPERTY_UINT64 (gtorch_profiler_get_step_number, NULL) },
+  /**
+   * GTorchProfiler:gpu-source:
+   *
+   * Where the times of GPUs come from in the profile that is recorded or was recorded last.
+   *
+   * Since: 0.1
+   */
+  { "gpu-source",
+    GTORCH_PROPERTY_ENUM (GTorchProfilerGpuSource, gtorch_profiler_gpu_source_get_type,
+                          gtorch_profiler_get_gpu_source, NULL) },
+  /**
+   * GTorchProfiler:gpu-message:
+   *
+   * Why kernels and copies are not, or not all, in the profile; %NULL if there is nothing to tell.
+   *
+   * Since: 0.1
+   */
+  { "gpu-message", GTORCH_PROPERTY_STRING (gtorch_profiler_get_gpu_message, NULL) },
+};
+
+/* --- one recording at a time --- */
+
+static GMutex lock;
+GTORCH_FORK_LOCK (lock);
+static GTorchProfiler *recorder; /* under the lock; the one that records */
+static gint64 begun;             /* of the one that records: when what counts began */
+
+static gboolean
+take_turn (GTorchProfiler *self, GError **error)
+{
+  gboolean success;
+
+  g_mutex_lock (&lock);
+  success = recorder == NULL;
+  if (success)
+    recorder = self;
+  g_mutex_unlock (&lock);
+  if (!success)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("profiler: another one is recording, and there can be one at a time in a "
+                    "process"));
+  return success;
+}
+
+static gboolean
+has_turn (GTorchProfiler *self)
+{
+  gboolean result;
+
+  g_mutex_lock (&lock);
+  result = recorder == self;
+  g_mutex_unlock (&lock);
+  return result;
+}
+
+static void
+give_turn (void)
+{
+  g_mutex_lock (&lock);
+  recorder = NULL;
+  g_mutex_unlock (&lock);
+}
+
+static void
+set_message (GTorchProfiler *self, gchar *message)
+{
+  g_free (self->gpu_message);
+  self->gpu_message = message;
+}
+
+/* Decides where the times of the GPU come from, and begins with it. */
+static void
+begin_gpu (GTorchProfiler *self)
+{
+  const GTorchGpuTracer *tracer = gtorch_gpu_tracer;
+  g_autoptr (GError) why = NULL;
+
+  self->gpu_source = GTORCH_PROFILER_GPU_NONE;
+  set_message (self, NULL);
+  if ((self->activities & GTORCH_PROFILER_CUDA) == 0 || tracer == NULL
+      || gtorch_backends[tracer->device_type]->count (NULL) == 0)
+    return;
+  if (tracer->begin (&why))
+    {
+      self->gpu_source = GTORCH_PROFILER_GPU_ACTIVITIES;
+      return;
+    }
+  self->gpu_source = GTORCH_PROFILER_GPU_EVENTS;
+  set_message (self,
+               g_strdup_printf (_ ("kernels and copies are not recorded, and timing events around "
+                                   "operations give the times of the GPU: %s"),
+                                why->message));
+}
+
+/* Begins to record; nothing of before is in the buffers. */
+static gboolean
+prepare (GTorchProfiler *self, GError **error)
+{
+  guint flags = GTORCH_TRACE_HOST;
+
+  if (!take_turn (self, error))
+    return FALSE;
+  flags |= self->record_shapes ? GTORCH_TRACE_SHAPES : 0;
+  flags |= self->profile_memory ? GTORCH_TRACE_MEMORY : 0;
+  flags |= self->with_stack ? GTORCH_TRACE_STACK : 0;
+  flags |= self->with_flops ? GTORCH_TRACE_FLOPS : 0;
+  begin_gpu (self);
+  gtorch_profile_buffers_take (NULL, NULL);
+  gtorch_profile_buffers_set_flags (flags, self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES,
+                                    self->gpu_source == GTORCH_PROFILER_GPU_EVENTS);
+  return TRUE;
+}
+
+static void
+begin_trace (void)
+{
+  gtorch_profile_buffers_take (NULL, NULL);
+  begun = gtorch_profile_now ();
+}
+
+/* Waits for the devices that worked. What they report of their work's failure is the program's to find. */
+static void
+wait_for_devices (void)
+{
+  const guint32 devices = gtorch_profile_buffers_get_devices ();
+  guint type, i;
+
+  for (type = 1; type < GTORCH_N_DEVICE_TYPES; type++)
+    for (i = 0; gtorch_backends[type] != NULL && i < gtorch_backends[type]->count (NULL); i++)
+      {
+        GTorchDevice *device = devices != 0 ? gtorch_backends[type]->get (i, NULL) : NULL;
+
+        if (device != NULL && (devices & (1u << device->slot)))
+          gtorch_device_synchronize (device, NULL, NULL);
+      }
+}
+
+typedef struct
+{
+  GTorchTraceBuilder *builder;
+  gint64 begun;
+} Taking;
+
+static void
+take_activity (const GTorchGpuActivity *activity, gpointer data)
+{
+  Taking *taking = data;
+
+  if (activity->start >= taking->begun) /* others are of the warmup */
+    gtorch_trace_builder_add_activity (activity, taking->builder);
+}
+
+static void
+end_trace (GTorchProfiler *self)
+{
+  Taking taking = { NULL, begun };
+  const gint64 end = gtorch_profile_now ();
+  guint64 n_lost = 0;
+
+  gtorch_profile_buffers_set_flags (0, FALSE, FALSE);
+  wait_for_devices ();
+  taking.builder = gtorch_trace_builder_new ();
+  gtorch_profile_buffers_take (self->activities & GTORCH_PROFILER_CPU ? gtorch_trace_builder_add_raw
+                                                                      : NULL,
+                               taking.builder);
+  if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
+    n_lost = gtorch_gpu_tracer->end (take_activity, &taking);
+  if (n_lost > 0)
+    set_message (self, g_strdup_printf (_ ("%" PRIu64 " records of kernels and copies were lost"),
+                                        n_lost));
+  g_clear_pointer (&self->trace, gtorch_trace_unref);
+  self->trace = gtorch_trace_builder_end (taking.builder, gtorch_profile_buffers_list_threads (),
+                                          begun, end, self->gpu_source, n_lost);
+  give_turn ();
+  gtorch_profile_sinks_tell_trace (self, self->trace);
+}
+
+/* Ends the recording without a trace. */
+static void
+drop_trace (GTorchProfiler *self)
+{
+  gtorch_profile_buffers_set_flags (0, FALSE, FALSE);
+  if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
+    gtorch_gpu_tracer->end (NULL, NULL);
+  gtorch_profile_buffers_take (NULL, NULL);
+  give_turn ();
+}
+
+static void
+end_and_tell (GTorchProfiler *self)
+{
+  end_trace (self);
+  g_signal_emit (self, signals[TRACE_READY], 0);
+}
+
+/* --- the schedule --- */
+
+static gboolean
+has_schedule (GTorchProfiler *self)
+{
+  return self->schedule != NULL || self->active != 0;
+}
+
+static gboolean
+check_schedule (GTorchProfiler *self, GError **error)
+{
+  const struct
+  {
+    const gchar *name;
+    gint64 value;
+  } counts[] = { { "wait", self->wait },
+                 { "warmup", self->warmup },
+                 { "active", self->active },
+                 { "repeat", self->repeat },
+                 { "skip_first", self->skip_first } };
+  gint64 total;
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (counts); i++)
+    if (counts[i].value < 0)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("profiler: %s is %" PRId64 ", it must be at least 0"), counts[i].name,
+                     counts[i].value);
+        return FALSE;
+      }
+  if (__builtin_add_overflow (self->wait, self->warmup, &total)
+      || __builtin_add_overflow (total, self->active, &total))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("profiler: wait %" PRId64 ", warmup %" PRId64 " and active %" PRId64
+                      " are too many steps for a cycle"),
+                   self->wait, self->warmup, self->active);
+      return FALSE;
+    }
+  if ((self->activities & (GTORCH_PROFILER_CPU | GTORCH_PROFILER_CUDA)) != 0)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("profiler: activities is %u, it must have CPU or CUDA"), self->activities);
+  return FALSE;
+}
+
+static GTorchProfilerAction
+action_of (GTorchProfiler *self, guint64 step)
+{
+  guint64 n_steps, at;
+
+  if (self->schedule != NULL)
+    return self->schedule (step, self->schedule_data);
+  if (self->active == 0)
+    return GTORCH_PROFILER_ACTION_RECORD;
+  if (step < (guint64) self->skip_first)
+    return GTORCH_PROFILER_ACTION_NONE;
+  step -= self->skip_first;
+  if (self->skip_first_wait)
+    step += self->wait;
+  n_steps = self->wait + self->warmup + self->active;
+  if (self->repeat > 0 && step / n_steps >= (guint64) self->repeat)
+    return GTORCH_PROFILER_ACTION_NONE;
+  at = step % n_steps;
+  if (at < (guint64) self->wait)
+    return GTORCH_PROFILER_ACTION_NONE;
+  if (at < (guint64) (self->wait + self->warmup))
+    return GTORCH_PROFILER_ACTION_WARMUP;
+  return at < n_steps - 1 ? GTORCH_PROFILER_ACTION_RECORD : GTORCH_PROFILER_ACTION_RECORD_AND_SAVE;
+}
+
+static gboolean
+find_action (GTorchProfiler *self, guint64 step, GTorchProfilerAction *action, GError **error)
+{
+  const GTorchProfilerAction found = action_of (self, step);
+
+  if ((guint) found > GTORCH_PROFILER_ACTION_RECORD_AND_SAVE)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("profiler: the schedule says %d for step %" PRIu64
+                      ", which is not an action, they are 0 to %d"),
+                   (gint) found, step, GTORCH_PROFILER_ACTION_RECORD_AND_SAVE);
+      return FALSE;
+    }
+  *action = found;
+  return TRUE;
+}
+
+static gboolean
+records (GTorchProfilerAction action)
+{
+  return action >= GTORCH_PROFILER_ACTION_RECORD;
+}
+
+/* Goes on to the action. The end of a profile that is to be saved comes first, so that its handlers find it. */
+static gboolean
+go_on (GTorchProfiler *self, GTorchProfilerAction former, GTorchProfilerAction action,
+       GError **error)
+{
+  if (former == GTORCH_PROFILER_ACTION_RECORD_AND_SAVE)
+    {
+      end_and_tell (self);
+      former = GTORCH_PROFILER_ACTION_NONE;
+    }
+  else if (records (former) && !records (action)) /* a schedule that drops what it has recorded */
+    {
+      end_trace (self);
+      former = GTORCH_PROFILER_ACTION_NONE;
+    }
+  else if (former == GTORCH_PROFILER_ACTION_WARMUP && action == GTORCH_PROFILER_ACTION_NONE)
+    drop_trace (self);
+
+  if (former == GTORCH_PROFILER_ACTION_NONE && action != GTORCH_PROFILER_ACTION_NONE
+      && !prepare (self, error))
+    return FALSE;
+  if (!records (former) && records (action))
+    begin_trace ();
+  return TRUE;
+}
+
+static void
+begin_step (GTorchProfiler *self)
+{
+  if (!has_schedule (self))
+    return;
+  g_free (self->step_name);
+  self->step_name = g_strdup_printf ("ProfilerStep#%" PRIu64, self->step);
+  self->step_range = gtorch_trace_range_begin (GTORCH_RECORD_STEP, self->step_name);
+}
+
+static void
+end_step (GTorchProfiler *self)
+{
+  if (self->step_name != NULL)
+    gtorch_trace_range_end (self->step_range, GTORCH_RECORD_STEP, self->step_name);
+  g_clear_pointer (&self->step_name, g_free);
+}
+
+/* --- the class --- */
+
+static void
+gtorch_profiler_dispose (GObject *object)
+{
+  GTorchProfiler *self = GTORCH_PROFILER (object);
+
+  if (has_turn (self))
+    drop_trace (self);
+  self->is_started = FALSE;
+  G_OBJECT_CLASS (gtorch_profiler_parent_class)->dispose (object);
+}
+
+static void
+gtorch_profiler_finalize (GObject *object)
+{
+  GTorchProfiler *self = GTORCH_PROFILER (object);
+
+  if (self->schedule_destroy != NULL)
+    self->schedule_destroy (self->schedule_data);
+  g_free (self->step_name);
+  g_free (self->gpu_message);
+  g_clear_pointer (&self->trace, gtorch_trace_unref);
+  g_hash_table_unref (self->metadata);
+  G_OBJECT_CLASS (gtorch_profiler_parent_class)->finalize (object);
+}
+
+static void
+gtorch_profiler_class_init (GTorchProfilerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->dispose = gtorch_profiler_dispose;
+  object_class->finalize = gtorch_profiler_finalize;
+  GTORCH_FIELDS (klass, fields);
+
+  /**
+   * GTorchProfiler::trace-ready:
+   * @self: the profiler
+   *
+   * A profile is finished: after the last step of each cycle, and when the profiler is stopped while it records.
+   *
+   * It is emitted in the thread that calls [method@Profiler.step] or [method@Profiler.stop]. The profile is the
+   * profiler's until the next one is finished.
+   *
+   * Since: 0.1
+   */
+  signals[TRACE_READY] = g_signal_new ("trace-ready", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST,
+                                       0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+}
+
+static void
+gtorch_profiler_init (GTorchProfiler *self)
+{
+  self->metadata = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+}
+
+/**
+ * gtorch_profiler_new:
+ *
+ * Creates a profiler. What it records are its properties.
+ *
+ * Returns: (transfer full): the profiler
+ *
+ * Since: 0.1
+ */
+GTorchProfiler *
+gtorch_profiler_new (void)
+{
+  return g_object_new (GTORCH_TYPE_PROFILER, NULL);
+}
+
+/**
+ * gtorch_profiler_set_schedule_func:
+ * @self: a profiler
+ * @func: (scope notified) (closure user_data) (destroy destroy) (nullable): the function, or %NULL for none
+ * @user_data: its data
+ * @destroy: (nullable): frees the data
+ *
+ * Lets a function decide what is done in each step, in place of [property@Profiler:active] and the properties
+ * beside it.
+ *
+ * It is called by [method@Profiler.start] and [method@Profiler.step].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_profiler_set_schedule_func (GTorchProfiler *self, GTorchProfilerScheduleFunc func,
+                                   gpointer user_data, GDestroyNotify destroy)
+{
+  GDestroyNotify former;
+  gpointer former_data;
+
+  g_return_if_fail (GTORCH_IS_PROFILER (self));
+  former = self->schedule_destroy;
+  former_data = self->schedule_data;
+  self->schedule = func;
+  self->schedule_data = user_data;
+  self->schedule_destroy = destroy;
+  if (former != NULL)
+    former (former_data);
+}
+
+/**
+ * gtorch_profiler_start:
+ * @self: a profiler
+ * @error: return location for an error
+ *
+ * Begins with the first step of the schedule, or the step at which the profiler was stopped.
+ *
+ * If GPUs are to be traced and the library for that, CUPTI, cannot be opened, timing events are used; see
+ * [property@Profiler:gpu-source].
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if it was started already, if another profiler
+ *   records or if the schedule makes no sense
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_profiler_start (GTorchProfiler *self, GError **error)
+{
+  GTorchProfilerAction action;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  if (self->is_started)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("profiler: it was started already, at step %" PRIu64), self->step);
+      return FALSE;
+    }
+  if (!check_schedule (self, error) || !find_action (self, self->step, &action, error)
+      || !go_on (self, GTORCH_PROFILER_ACTION_NONE, action, error))
+    return FALSE;
+  self->is_started = TRUE;
+  self->action = action;
+  begin_step (self);
+  return TRUE;
+}
+
+static gboolean
+check_started (GTorchProfiler *self, GError **error)
+{
+  if (self->is_started)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("profiler: it was not started"));
+  return FALSE;
+}
+
+/**
+ * gtorch_profiler_step:
+ * @self: a profiler
+ * @error: return location for an error
+ *
+ * Tells the profiler that a step of the program is over and the next one begins.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the profiler was not started, or if another
+ *   one records
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_profiler_step (GTorchProfiler *self, GError **error)
+{
+  const GTorchProfilerAction former = GTORCH_IS_PROFILER (self) ? self->action : 0;
+  GTorchProfilerAction action;
+  gboolean success;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  if (!check_started (self, error) || !find_action (self, self->step + 1, &action, error))
+    return FALSE;
+  end_step (self);
+  self->step++;
+  self->action = action;
+  success = go_on (self, former, action, error);
+  if (!success)
+    self->action = GTORCH_PROFILER_ACTION_NONE;
+  begin_step (self);
+  g_object_notify (G_OBJECT (self), "step-number");
+  return success;
+}
+
+/**
+ * gtorch_profiler_stop:
+ * @self: a profiler
+ * @error: return location for an error
+ *
+ * Ends recording. If something was recorded, [signal@Profiler::trace-ready] is emitted.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the profiler was not started
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_profiler_stop (GTorchProfiler *self, GError **error)
+{
+  GTorchProfilerAction former;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  if (!check_started (self, error))
+    return FALSE;
+  end_step (self);
+  former = self->action;
+  self->is_started = FALSE;
+  self->action = GTORCH_PROFILER_ACTION_NONE;
+  if (records (former))
+    end_and_tell (self);
+  else if (former == GTORCH_PROFILER_ACTION_WARMUP)
+    drop_trace (self);
+  return TRUE;
+}
+
+/**
+ * gtorch_profiler_get_action:
+ * @self: a profiler
+ *
+ * Gets what is done in the present step.
+ *
+ * Returns: the action
+ *
+ * Since: 0.1
+ */
+GTorchProfilerAction
+gtorch_profiler_get_action (GTorchProfiler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), GTORCH_PROFILER_ACTION_NONE);
+  return self->action;
+}
+
+/**
+ * gtorch_profiler_get_step_number:
+ * @self: a profiler
+ *
+ * Gets the number of the present step.
+ *
+ * Returns: the number, from 0
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_profiler_get_step_number (GTorchProfiler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), 0);
+  return self->step;
+}
+
+/**
+ * gtorch_profiler_get_gpu_source:
+ * @self: a profiler
+ *
+ * Gets where the times of GPUs come from.
+ *
+ * Returns: the source
+ *
+ * Since: 0.1
+ */
+GTorchProfilerGpuSource
+gtorch_profiler_get_gpu_source (GTorchProfiler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), GTORCH_PROFILER_GPU_NONE);
+  return self->gpu_source;
+}
+
+/**
+ * gtorch_profiler_get_gpu_message:
+ * @self: a profiler
+ *
+ * Gets why kernels and copies are not, or not all, in the profile.
+ *
+ * Returns: (nullable): the message, or %NULL if there is nothing to tell
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_profiler_get_gpu_message (GTorchProfiler *self)
+{
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
+  return self->gpu_message;
+}
+
+GTorchTrace *
+gtorch_profiler_get_trace (GTorchProfiler *self)
+{
+  return self->trace;
+}
+
+GHashTable *
+gtorch_profiler_get_metadata (GTorchProfiler *self)
+{
+  return self->metadata;
+}
+
+void
+gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *settings)
+{
+  *settings = (GTorchProfileSettings){ self->record_shapes, self->profile_memory, self->with_stack,
+                                       self->with_flops };
+}
+
+GTorchTrace *
+gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error)
+{
+  if (self->trace == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: there is no profile yet: start and stop the profiler before"), what);
+  return self->trace;
+}
+
+/**
+ * gtorch_profiler_events:
+ * @self: a profiler
+ * @error: return location for an error
+ *
+ * Lists what was recorded last, by the time at which it began.
+ *
+ * Returns: (transfer full): a list of [class@ProfileRow] with one event each; %NULL with %GTORCH_ERROR_INVALID if
+ *   no profile is finished
+ *
+ * Since: 0.1
+ */
+GTorchProfileList *
+gtorch_profiler_events (GTorchProfiler *self, GError **error)
+{
+  GTorchTrace *trace;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
+  trace = gtorch_profiler_need_trace (self, "profiler_events", error);
+  return trace != NULL ? gtorch_profile_list_new_events (self, trace) : NULL;
+}
+
+/**
+ * gtorch_profiler_key_averages:
+ * @self: a profiler
+ * @group_by_input_shape: whether events with operands of other shapes have rows of their own; needs
+ *   [property@Profiler:record-shapes]
+ * @group_by_stack_n: how many of the innermost frames must be the same for one row, 0: none; needs
+ *   [property@Profiler:with-stack]
+ * @error: return location for an error
+ *
+ * Adds up the events of each name.
+ *
+ * ```c
+ * g_autofree gchar *table = gtorch_profile_list_table (averages, "self_cpu_time_total", 10, 75, 55, 80, NULL,
+ *                                                      FALSE, NULL, &error);
+ * ```
+ *
+ * Returns: (transfer full): a list of [class@ProfileRow]; %NULL with %GTORCH_ERROR_INVALID if no profile is
+ *   finished
+ *
+ * Since: 0.1
+ */
+GTorchProfileList *
+gtorch_profiler_key_averages (GTorchProfiler *self, gboolean group_by_input_shape,
+                              guint group_by_stack_n, GError **error)
+{
+  g_autoptr (GTorchProfileList) events = NULL;
+  GTorchTrace *trace;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
+  trace = gtorch_profiler_need_trace (self, "profiler_key_averages", error);
+  if (trace == NULL)
+    return NULL;
+  events = gtorch_profile_list_new_events (self, trace);
+  return gtorch_profile_list_key_averages (events, group_by_input_shape, group_by_stack_n);
+}
+
+/**
+ * gtorch_profiler_add_metadata_json:
+ * @self: a profiler
+ * @key: a name
+ * @value: a value in JSON
+ * @error: return location for an error
+ *
+ * Adds a value to the files that [method@Profiler.export_chrome_trace] writes.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if @key is not UTF-8, with %GTORCH_ERROR_FORMAT if
+ *   @value is not JSON
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_profiler_add_metadata_json (GTorchProfiler *self, const gchar *key, const gchar *value,
+                                   GError **error)
+{
+  g_autoptr (GTorchJson) json = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  g_return_val_if_fail (key != NULL, FALSE);
+  g_return_val_if_fail (value != NULL, FALSE);
+  if (!gtorch_name_check ("profiler_add_metadata_json", key, error))
+    return FALSE;
+  json = gtorch_json_parse ("profiler_add_metadata_json", value, strlen (value), error);
+  if (json == NULL)
+    return FALSE;
+  g_hash_table_insert (self->metadata, g_strdup (key), g_strdup (value));
+  return TRUE;
+}

@@ -1,0 +1,456 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch.profiler and GTorch.autograd.profiler, with PyTorch's names, on the profiler of C."""
+
+import enum
+import json
+import os
+import sys
+import warnings
+
+from gi.repository import Gio, GLib
+
+from gi.overrides._gtorch_context import Decorator, enter, leave
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
+from gi.overrides._gtorch_nvtx import emit_nvtx
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MAX_FRAMES = 64
+METRICS = ('self_cpu_time_total', 'self_cuda_time_total')
+
+
+class ProfilerActivity(enum.Enum):
+    """What is recorded."""
+
+    CPU = 0
+    CUDA = 2
+
+
+class DeviceType(enum.Enum):
+    """Where an event was."""
+
+    CPU = 0
+    CUDA = 1
+
+
+class ProfilerAction(enum.Enum):
+    """What is done in a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+def _unsupported(name, **given):
+    for argument, value in given.items():
+        if value:
+            text = f'{name}(): {argument}={value!r} is not supported'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
+
+
+def supported_activities():
+    """What can be recorded here."""
+    has_cuda = sys.modules['gi.repository.GTorch.cuda'].is_available()
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if has_cuda else {ProfilerActivity.CPU}
+
+
+# --- where the program is ---
+
+
+def _stack(*_data):
+    """The frames that are not of the library's Python, the innermost first, a line each."""
+    frame, lines = sys._getframe(1), []
+    while frame is not None and len(lines) < MAX_FRAMES:
+        code = frame.f_code
+        if os.path.dirname(os.path.abspath(code.co_filename)) != HERE:
+            lines.append(f'{code.co_filename}({frame.f_lineno}): {code.co_name}')
+        frame = frame.f_back
+    return '\n'.join(lines) or None
+
+
+class _Told:
+    """Whether C knows the function."""
+
+    is_told = False
+
+
+def _tell_stacks():
+    if not _Told.is_told:
+        _Told.is_told = True
+        GTorch.Profiler.set_stack_func(_stack)
+
+
+# --- ranges ---
+
+
+class record_function(Decorator):  # noqa: N801, the name is PyTorch's
+    """with record_function('forward'): the block has this name in profiles; also a decorator."""
+
+    def __init__(self, name, args=None):
+        if not isinstance(name, str):
+            raise TypeError(f'record_function(): name must be a text, not {type(name).__name__}')
+        _unsupported('record_function', args=args)
+        self.name, self.args = name, args
+
+    def __enter__(self):
+        return enter(self, GTorch.ProfileRange.new(self.name))
+
+    def __exit__(self, *_exception):
+        return leave(self)
+
+
+# --- schedules ---
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A function that tells what a profiler does in each step: after @skip_first steps, cycles of @wait, @warmup and
+    @active steps, @repeat times; 0: again and again."""
+    wait, warmup, active, repeat, skip_first = map(convert_whole, (wait, warmup, active, repeat, skip_first))
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        text = f'wait={wait}, warmup={warmup}, active={active}, repeat={repeat} and skip_first={skip_first}'
+        raise ValueError(f'schedule(): {text}: active must be above 0, and no other one below 0')
+    if warmup == 0:
+        warnings.warn('a profile without warmup has what recording needs at first', stacklevel=2)
+    n_steps = wait + warmup + active
+
+    def schedule_fn(step):
+        step = convert_whole(step)
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step += (wait if skip_first_wait else 0) - skip_first
+        if repeat > 0 and step / n_steps >= repeat:
+            return ProfilerAction.NONE
+        at = step % n_steps
+        if at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if at < n_steps - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return schedule_fn
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
+    """A function for on_trace_ready that writes each trace into a folder, which it makes."""
+    import socket
+    import time
+
+    def handler_fn(prof):
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f'{socket.gethostname()}_{os.getpid()}'
+        end = '.gz' if use_gzip else ''
+        prof.export_chrome_trace(os.path.join(dir_name, f'{worker}.{time.time_ns()}.pt.trace.json{end}'))
+
+    return handler_fn
+
+
+# --- what was recorded ---
+
+
+def _time(microseconds):
+    for unit, factor in (('s', 1e6), ('ms', 1e3)):
+        if microseconds >= factor:
+            return f'{microseconds / factor:.3f}{unit}'
+    return f'{microseconds:.3f}us'
+
+
+class Interval:
+    """Microseconds from the beginning of the profile."""
+
+    def __init__(self, start, end):
+        self.start, self.end = start, end
+
+    def elapsed_us(self):
+        return self.end - self.start
+
+
+class FunctionEventAvg:
+    """A row of a profile; times are microseconds."""
+
+    NAMES = (
+        'key', 'count', 'cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'device_time', 'device_time_total',
+        'self_device_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'device_memory_usage',
+        'self_device_memory_usage', 'flops', 'is_user_annotation', 'thread', 'sequence_nr',
+    )  # fmt: skip
+
+    def __init__(self, row):
+        self._row = row
+
+    def __getattr__(self, name):
+        plain = name.removesuffix('_str').replace('cuda', 'device')
+        if name.startswith('_') or plain not in self.NAMES or (name.endswith('_str') and 'time' not in plain):
+            raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
+        value = getattr(self._row, f'get_{plain}')()
+        return _time(value) if name.endswith('_str') else value
+
+    @property
+    def input_shapes(self):
+        text = self._row.get_input_shapes()
+        return json.loads(text) if text else ''
+
+    @property
+    def stack(self):
+        text = self._row.get_stack()
+        return text.split('\n') if text else []
+
+    @property
+    def device_type(self):
+        return DeviceType.CPU if self._row.get_device_type() == GTorch.DeviceType.CPU else DeviceType.CUDA
+
+    def __repr__(self):
+        times = f'self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}'
+        device = f'self_cuda_time={self.self_device_time_total_str} cuda_time={self.device_time_str}'
+        return f'<{type(self).__name__} key={self.key} {times} {device} input_shapes={self.input_shapes}>'
+
+
+class FunctionEvent(FunctionEventAvg):
+    """An event of a profile."""
+
+    @property
+    def name(self):
+        return self.key
+
+    @property
+    def time_range(self):
+        return Interval(self._row.get_start(), self._row.get_end())
+
+
+class EventList(list):
+    """Rows of a profile."""
+
+    def __init__(self, profiler, rows, kind):
+        self._profiler, self._rows = profiler, rows
+        super().__init__(kind(rows.get_item(i)) for i in range(rows.get_n_items()))
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+              max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None):  # fmt: skip
+        """The rows as a text; see GTorch.ProfileList.table()."""
+        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
+        widths = [-1 if width is None else convert_whole(width) for width in widths]
+        top = convert_bool(top_level_events_only)
+        return self._rows.table(sort_by, convert_whole(row_limit), *widths, header, top, time_unit)
+
+    __str__ = table
+
+    @property
+    def self_cpu_time_total(self):
+        return self._rows.get_self_cpu_time_total()
+
+    def total_average(self):
+        return FunctionEventAvg(self._rows.total_average())
+
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
+        _unsupported('key_averages', group_by_overload_name=group_by_overload_name)
+        shapes = convert_bool(group_by_input_shapes)
+        rows = self._rows.key_averages(shapes, convert_whole(group_by_stack_n))
+        return EventList(self._profiler, rows, FunctionEventAvg)
+
+    def export_chrome_trace(self, path):
+        self._profiler.export_chrome_trace(_file(path), None)
+
+    def supported_export_stacks_metrics(self):
+        return list(METRICS)
+
+    def export_stacks(self, path, metric):
+        _export_stacks(self._profiler, path, metric)
+
+
+def _file(path):
+    return Gio.File.new_for_path(os.fspath(path))
+
+
+def _export_stacks(profiler, path, metric):
+    if metric not in METRICS:
+        raise ValueError(f'export_stacks(): metric is {metric!r}, it must be one of {", ".join(METRICS)}')
+    profiler.export_stacks(_file(path), metric, None)
+
+
+def _make(activities, **settings):
+    made = GTorch.Profiler.new()
+    flags = GTorch.ProfilerActivities(0)
+    for one in supported_activities() if activities is None else activities:
+        if one not in (ProfilerActivity.CPU, ProfilerActivity.CUDA):
+            raise TypeError(f'profile(): {one!r} is not a ProfilerActivity')
+        flags |= GTorch.ProfilerActivities.CPU if one == ProfilerActivity.CPU else GTorch.ProfilerActivities.CUDA
+    made.props.activities = flags
+    for name, value in settings.items():
+        setattr(made.props, name, convert_bool(value))
+    if settings['with_stack']:
+        _tell_stacks()
+    return made
+
+
+class profile:  # noqa: N801, the name is PyTorch's
+    """with profile(): … records what the block does. With @schedule, a function of the number of a step, only the steps
+    are recorded that it wants, and step() tells when one is over; @on_trace_ready is called with the profile after each
+    part."""
+
+    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
+                 profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
+                 experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
+                 custom_trace_id_callback=None, post_processing_timeout_s=None):  # fmt: skip
+        _unsupported('profile', with_modules=with_modules, experimental_config=experimental_config,
+                     execution_trace_observer=execution_trace_observer, acc_events=acc_events,
+                     custom_trace_id_callback=custom_trace_id_callback,
+                     post_processing_timeout_s=post_processing_timeout_s)  # fmt: skip
+        if use_cuda is not None and activities is None:
+            activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * bool(use_cuda)
+        self._profiler = _make(activities, record_shapes=record_shapes, profile_memory=profile_memory,
+                               with_stack=with_stack, with_flops=with_flops)  # fmt: skip
+        self.on_trace_ready, self._error = on_trace_ready, None
+        self.record_shapes, self.profile_memory = bool(record_shapes), bool(profile_memory)
+        self.with_stack, self.with_flops = bool(with_stack), bool(with_flops)
+        if schedule is not None:
+            self._profiler.set_schedule_func(lambda step, *_data: GTorch.ProfilerAction(schedule(step).value))
+        self._profiler.connect('trace-ready', self._ready)
+
+    def _ready(self, _profiler):
+        if self.on_trace_ready is None:
+            return
+        try:
+            self.on_trace_ready(self)
+        except BaseException as error:  # noqa: B902, step() or stop() raises it
+            self._error = error
+
+    def _raise(self):
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    @property
+    def step_num(self):
+        return self._profiler.get_step_number()
+
+    @property
+    def current_action(self):
+        return ProfilerAction(int(self._profiler.get_action()))
+
+    @property
+    def gpu_message(self):
+        """Why kernels and copies are not, or not all, in the profile; None if there is nothing to tell."""
+        return self._profiler.get_gpu_message()
+
+    def start(self):
+        self._profiler.start()
+
+    def stop(self):
+        self._profiler.stop()
+        self._raise()
+
+    def step(self):
+        """Tells that a step is over."""
+        self._profiler.step()
+        self._raise()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_exception):
+        self.stop()
+
+    def events(self):
+        """The events, by the time at which they began."""
+        return EventList(self._profiler, self._profiler.events(), FunctionEvent)
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """The events of each name, added up."""
+        _unsupported('key_averages', group_by_overload_name=group_by_overload_name)
+        rows = self._profiler.key_averages(convert_bool(group_by_input_shape), convert_whole(group_by_stack_n))
+        return EventList(self._profiler, rows, FunctionEventAvg)
+
+    def export_chrome_trace(self, path):
+        """Writes a trace for Perfetto, compressed if the name ends with .gz."""
+        self._profiler.export_chrome_trace(_file(path), None)
+
+    def export_stacks(self, path, metric='self_cpu_time_total'):
+        """Writes frames and times for flame graphs."""
+        _export_stacks(self._profiler, path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed."""
+        if device is not None and not isinstance(device, GTorch.Device):
+            device = GTorch.Device.new_from_string(str(device))
+        self._profiler.export_memory_timeline(_file(path), device, None)
+
+    def add_metadata(self, key, value):
+        """Adds a text to the trace."""
+        self._profiler.add_metadata_json(key, json.dumps(str(value)))
+
+    def add_metadata_json(self, key, value):
+        """Adds a value in JSON to the trace."""
+        self._profiler.add_metadata_json(key, value)
+
+    def preset_metadata_json(self, key, value):
+        """Adds a value in JSON to the trace."""
+        self._profiler.add_metadata_json(key, value)
+
+
+class _SimpleProfile:
+    """with autograd.profiler.profile() as prof: … records what the block does."""
+
+    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
+                 profile_memory=False, with_stack=False, with_modules=False, use_kineto=False, use_cpu=True,
+                 experimental_config=None, acc_events=False, custom_trace_id_callback=None,
+                 post_processing_timeout_s=None):  # fmt: skip
+        if use_device not in (None, 'cuda'):
+            _unsupported('profile', use_device=use_device)
+        wanted = [ProfilerActivity.CPU] * bool(use_cpu) + [ProfilerActivity.CUDA] * bool(use_cuda or use_device)
+        self.enabled = convert_bool(enabled)
+        self._made = profile(
+            activities=wanted, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
+            with_stack=with_stack, with_modules=with_modules, experimental_config=experimental_config,
+            acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )  # fmt: skip
+
+    def __enter__(self):
+        if self.enabled:
+            self._made.start()
+        return self
+
+    def __exit__(self, *_exception):
+        if self.enabled:
+            self._made.stop()
+
+    @property
+    def function_events(self):
+        return self._made.events()
+
+    @property
+    def self_cpu_time_total(self):
+        return self.function_events.self_cpu_time_total
+
+    def table(self, *args, **options):
+        return self.function_events.table(*args, **options)
+
+    __str__ = table
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        return self._made.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self):
+        return self.function_events.total_average()
+
+    def export_chrome_trace(self, path):
+        self._made.export_chrome_trace(path)
+
+    def export_stacks(self, path, metric='self_cpu_time_total'):
+        self._made.export_stacks(path, metric)
+
+
+_SimpleProfile.__name__ = _SimpleProfile.__qualname__ = 'profile'
+
+
+def install(submodule):
+    shared = {'record_function': record_function, 'DeviceType': DeviceType}
+    found = (ProfilerActivity, ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler)
+    submodule('profiler', 'What the program does, and for how long.', {
+        **{one.__name__: one for one in found}, **shared, 'kineto_available': lambda: True,
+    })  # fmt: skip
+    of_events = (EventList, FunctionEvent, FunctionEventAvg, Interval)
+    submodule('autograd.profiler', 'The profiler of blocks.', {
+        **{one.__name__: one for one in of_events}, **shared, 'profile': _SimpleProfile,
+        'emit_nvtx': emit_nvtx,
+    })  # fmt: skip

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Profiles of programs in JavaScript.
+
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+import Gio from 'gi://Gio';
+import * as tap from './tap.js';
+
+const folder = GLib.Dir.make_tmp('gtorch-profile-XXXXXX');
+
+function profiled(func, properties = {}) {
+    const profiler = new GTorch.Profiler(properties);
+    profiler.start();
+    func();
+    profiler.stop();
+    return profiler;
+}
+
+function rows(list) {
+    return Array.from({length: list.get_n_items()}, (_, i) => list.get_item(i));
+}
+
+function read(file) {
+    const [, content] = file.load_contents(null);
+    return new TextDecoder().decode(content);
+}
+
+tap.add('operations_and_ranges_are_recorded', () => {
+    const x = GTorch.ones([4, 4]);
+    let result;
+    const profiler = profiled(() => {
+        result = GTorch.record_function('a range', () => x.mm(x));
+    }, {record_shapes: true, with_flops: true});
+    tap.equal(result.shape, [4, 4]);
+    const averages = profiler.key_averages({group_by_input_shape: true});
+    const [mm] = rows(averages).filter(row => row.key === 'mm');
+    tap.equal(mm.input_shapes, '[[4, 4], [4, 4]]');
+    tap.equal(mm.flops, 2 * 4 * 4 * 4);
+    const [range] = rows(averages).filter(row => row.key === 'a range');
+    tap.equal(range.is_user_annotation, true);
+    tap.equal(range.cpu_time_total >= mm.cpu_time_total, true);
+    const table = averages.table({sort_by: 'cpu_time_total', row_limit: 1});
+    tap.equal(table.includes('Input Shapes'), true);
+    tap.equal(table.includes('a range'), true);
+    tap.equal(table.includes(' mm '), false);
+});
+
+tap.add('traces_are_written', () => {
+    const profiler = profiled(() => GTorch.ones([2]).exp());
+    const file = Gio.File.new_for_path(`${folder}/trace.json`);
+    profiler.export_chrome_trace(file);
+    const {traceEvents} = JSON.parse(read(file));
+    tap.equal(traceEvents.filter(event => event.name === 'exp' && event.ph === 'X').length, 1);
+    file.delete(null);
+});
+
+tap.add('schedules_emit_a_signal', () => {
+    const profiler = new GTorch.Profiler({warmup: 1, active: 1, repeat: 1});
+    let nReady = 0;
+    profiler.connect('trace-ready', () => nReady++);
+    profiler.start();
+    for (let i = 0; i < 4; i++) {
+        GTorch.ones([2]).exp();
+        profiler.step();
+    }
+    profiler.stop();
+    tap.equal(nReady, 1);
+    const [step] = rows(profiler.key_averages()).filter(row => row.key === 'ProfilerStep*');
+    tap.equal(step.count, 1);
+});
+
+tap.add('functions_may_be_schedules', () => {
+    const profiler = new GTorch.Profiler();
+    profiler.set_schedule_func(step => step === 1
+        ? GTorch.ProfilerAction.RECORD_AND_SAVE : GTorch.ProfilerAction.NONE);
+    profiler.start();
+    tap.equal(profiler.action, GTorch.ProfilerAction.NONE);
+    profiler.step();
+    tap.equal(profiler.action, GTorch.ProfilerAction.RECORD_AND_SAVE);
+    profiler.stop();
+});
+
+tap.add('mistakes_are_refused', () => {
+    tap.throws(() => new GTorch.Profiler().stop(), error => /was not started/.test(error.message));
+    tap.throws(() => new GTorch.Profiler().key_averages(), error => /there is no profile yet/.test(error.message));
+    tap.throws(() => GTorch.record_function(3, () => 1), error => /name must be a string/.test(error.message));
+    tap.throws(() => GTorch.record_function('x', 3), error => /function/.test(error.message));
+    tap.throws(() => GTorch.Profiler.set_stack_func(() => 'x'), error => /no function can be given/.test(error.message));
+});
+
+tap.add('nothing_is_left', () => GLib.rmdir(folder));
+await tap.run();

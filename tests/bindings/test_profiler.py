@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch.profiler and GTorch.autograd.profiler."""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import threading
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+from gi.repository import GLib  # noqa: E402
+
+import gtorch as torch  # noqa: E402
+import tap  # noqa: E402
+from gtorch.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule  # noqa: E402
+
+FOLDER = tempfile.mkdtemp()
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def train(steps=1):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    for _ in range(steps):
+        with record_function('forward'):
+            loss = model(torch.ones(3, 4)).sum()
+        loss.backward()
+
+
+def row(rows, key):
+    (found,) = [one for one in rows if one.key == key]
+    return found
+
+
+@tap.case
+def blocks_are_recorded():
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as prof:
+        train()
+    averages = prof.key_averages(group_by_input_shape=True)
+    linear = [one for one in averages if one.key == 'linear']
+    assert sorted(one.input_shapes for one in linear) == [[[3, 4], [8, 4], [8]], [[3, 8], [2, 8], [2]]], linear
+    assert {one.flops for one in linear} == {2 * 3 * 4 * 8, 2 * 3 * 8 * 2}
+    forward = row(averages, 'forward')
+    assert forward.is_user_annotation and forward.count == 1
+    assert forward.cpu_time_total > forward.self_cpu_time_total > 0
+    assert forward.cpu_time_total_str.endswith(('us', 'ms'))
+    assert forward.cuda_time_total == 0 and forward.device_time_total_str == '0.000us'
+    assert forward.device_type == torch.profiler.DeviceType.CPU
+    assert row(averages, 'torch::autograd::AccumulateGrad').count == 4
+    assert row(averages, 'LinearBackward0').count == 2
+    tap.raises(AttributeError, lambda: forward.speed, "no attribute 'speed'")
+
+
+@tap.case
+def optimizers_are_ranges():
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.sum().backward()
+    with profile() as prof:
+        optimizer.step()
+        optimizer.zero_grad()
+    assert row(prof.key_averages(), 'Optimizer.step#SGD.step').count == 1
+    assert row(prof.key_averages(), 'Optimizer.zero_grad#SGD.zero_grad').count == 1
+
+
+@tap.case
+def tables_are_written():
+    with profile(record_shapes=True) as prof:
+        train(2)
+    table = prof.key_averages().table(sort_by='self_cpu_time_total', row_limit=3)
+    lines = table.splitlines()
+    assert re.match(r'^ +Name +Self CPU % +Self CPU +CPU total % +CPU total +CPU time avg +# of Calls +$', lines[1])
+    assert len(lines) == 3 + 3 + 2 and lines[-1].startswith('Self CPU time total: '), table
+    assert 'Input Shapes' in prof.key_averages(group_by_input_shape=True).table()
+    assert str(prof.key_averages()).count('forward') == 1
+    tap.raises(GLib.Error, lambda: prof.key_averages().table(sort_by='speed'), 'sort_by is “speed”')
+
+
+@tap.case
+def events_are_in_order():
+    with profile() as prof:
+        train()
+    events = prof.events()
+    starts = [event.time_range.start for event in events]
+    assert starts == sorted(starts) and len(events) > 5
+    event = next(event for event in events if event.name == 'forward')
+    assert event.thread == threading.get_native_id()
+    assert abs(event.time_range.elapsed_us() - event.cpu_time) < 1e-3
+    assert events.key_averages().self_cpu_time_total == prof.key_averages().self_cpu_time_total
+    assert events.total_average().count == len(events)
+
+
+@tap.case
+def traces_are_written():
+    with profile(record_shapes=True, with_stack=True) as prof:
+        train()
+    prof.add_metadata('model', 'a "small" one')
+    prof.add_metadata_json('sizes', '[4, 8, 2]')
+    for name, opened in ('trace.json', open), ('trace.json.gz', gzip.open):
+        prof.export_chrome_trace(path(name))
+        with opened(path(name), 'rt') as file:
+            trace = json.load(file)
+        assert trace['model'] == 'a "small" one' and trace['sizes'] == [4, 8, 2]
+        events = trace['traceEvents']
+        linear = [event for event in events if event['name'] == 'linear']
+        assert linear[0]['cat'] == 'cpu_op' and linear[0]['args']['Input Dims'][1] == [8, 4]
+        assert f'{os.path.basename(__file__)}(' in linear[0]['args']['Call stack'], linear[0]
+        flows = [event['ph'] for event in events if event.get('cat') == 'fwdbwd']
+        assert flows.count('s') == flows.count('f') >= 4
+    tap.raises(GLib.Error, lambda: prof.add_metadata_json('sizes', '[4'))
+
+
+@tap.case
+def stacks_name_lines_of_python():
+    with profile(with_stack=True) as prof:
+        train()
+    averages = prof.key_averages(group_by_stack_n=1)
+    linear = [one for one in averages if one.key == 'linear']
+    assert all(len(one.stack) == 1 for one in linear)
+    assert re.search(rf'{os.path.basename(__file__)}\(\d+\): train$', linear[0].stack[0]), linear[0].stack
+    prof.export_stacks(path('stacks.txt'))
+    with open(path('stacks.txt')) as file:
+        lines = file.read().splitlines()
+    assert lines and all(re.fullmatch(r'[^ ]+ \d+', line) for line in lines), lines
+    assert any('stacks_name_lines_of_python' in line and line.index('stacks_name') < line.index('train') for line in lines)
+    tap.raises(ValueError, lambda: prof.export_stacks(path('stacks.txt'), 'time'), 'metric')
+
+
+@tap.case
+def memory_is_written():
+    with profile(profile_memory=True) as prof:
+        train()
+        x = torch.ones(1000)
+        del x
+    assert row(prof.key_averages(), '[memory]').cpu_memory_usage <= -4000
+    prof.export_memory_timeline(path('memory.raw.json.gz'), 'cpu')
+    with gzip.open(path('memory.raw.json.gz'), 'rt') as file:
+        events = json.load(file)
+    assert [1000 * 4, -1000 * 4] == [event[2] for event in events if abs(event[2]) == 4000]
+    prof.export_memory_timeline(path('memory.json'), torch.device('cpu'))
+    with open(path('memory.json')) as file:
+        times, sizes = json.load(file)
+    assert len(times) == len(sizes) == len(events) and times == sorted(times)
+    tap.raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.html')), 'must end with .json')
+
+
+@tap.case
+def schedules_choose_steps():
+    ready = []
+
+    def on_trace_ready(prof):
+        steps = [event.name for event in prof.events() if event.key == 'ProfilerStep*']
+        ready.append((prof.step_num, len(steps)))
+
+    chosen = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    assert [chosen(i) for i in range(6)] == [
+        ProfilerAction.NONE, ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD,
+        ProfilerAction.RECORD_AND_SAVE, ProfilerAction.NONE,
+    ]  # fmt: skip
+    with profile(schedule=chosen, on_trace_ready=on_trace_ready) as prof:
+        for step in range(12):
+            assert prof.current_action == chosen(step)
+            train()
+            prof.step()
+    assert ready == [(5, 2), (9, 2)], ready
+    tap.raises(ValueError, lambda: schedule(wait=0, warmup=1, active=0), 'active=0')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        schedule(wait=0, warmup=0, active=1)
+    assert len(caught) == 1
+
+
+@tap.case
+def schedules_are_functions_of_the_program():
+    with profile(schedule=lambda step: ProfilerAction.RECORD_AND_SAVE if step == 1 else ProfilerAction.NONE) as prof:
+        for _ in range(3):
+            train()
+            prof.step()
+    assert row(prof.key_averages(), 'ProfilerStep*').count == 1
+
+
+@tap.case
+def handlers_may_fail():
+    def fail(_prof):
+        raise LookupError('in the handler')
+
+    prof = profile(on_trace_ready=fail)
+    prof.start()
+    tap.raises(LookupError, prof.stop, 'in the handler')
+
+
+@tap.case
+def traces_go_to_a_folder():
+    folder = path('logs/run')
+    handler = torch.profiler.tensorboard_trace_handler(folder, use_gzip=True)
+    with profile(on_trace_ready=handler):
+        train()
+    (name,) = os.listdir(folder)
+    assert name.endswith('.pt.trace.json.gz')
+    with gzip.open(os.path.join(folder, name), 'rt') as file:
+        assert json.load(file)['traceEvents']
+
+
+@tap.case
+def one_profiler_records_at_a_time():
+    with profile():
+        tap.raises(GLib.Error, profile().start, 'another one is recording')
+    tap.raises(GLib.Error, profile().stop, 'was not started')
+    tap.raises(GLib.Error, profile().key_averages, 'no profile yet')
+
+
+@tap.case
+def what_is_missing_is_refused():
+    for argument in ('with_modules', 'experimental_config', 'execution_trace_observer', 'acc_events'):
+        tap.raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), f'{argument}=True is not supported')
+    tap.raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
+    tap.raises(TypeError, lambda: record_function(3), 'name')
+    tap.raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")
+
+
+@tap.case
+def functions_are_ranges():
+    @record_function('decorated')
+    def compute():
+        return torch.ones(2).exp()
+
+    with profile() as prof:
+        compute()
+        compute()
+    assert row(prof.key_averages(), 'decorated').count == 2
+
+
+@tap.case
+def threads_are_recorded():
+    with profile() as prof:
+        threads = [threading.Thread(target=train) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len({event.thread for event in prof.events() if event.name == 'forward'}) == 2
+
+
+@tap.case
+def autograd_has_a_profiler_too():
+    with torch.autograd.profiler.profile(record_shapes=True) as prof:
+        with torch.autograd.profiler.record_function('all'):
+            train()
+    assert row(prof.key_averages(), 'all').count == 1
+    assert prof.self_cpu_time_total > 0
+    assert 'all' in prof.table(sort_by='count')
+    prof.export_chrome_trace(path('autograd.json'))
+    assert json.load(open(path('autograd.json')))['traceEvents']
+    assert len(prof.function_events) == prof.total_average().count
+    with torch.autograd.profiler.profile(enabled=False):
+        train()
+
+
+tap.main()
