@@ -117,8 +117,8 @@ gboolean top_screen_is_usable (void);
 void top_screen_enter (void);
 void top_screen_leave (void);
 void top_screen_get_size (guint *width, guint *height);
-/* Parts of a picture, which begins at the top left. The style is the number of an escape code; a line may have one
- * below it, or be the last one of the terminal. */
+/* Parts of a picture, which begins at the top left. The style is the number of an escape code. The last line
+ * of the terminal has no next one. */
 void top_screen_begin_picture (GString *picture);
 void top_screen_begin_style (GString *picture, const gchar *style);
 void top_screen_end_style (GString *picture);

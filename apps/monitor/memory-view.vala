@@ -113,6 +113,11 @@ namespace GTorchMonitor {
             }
         }
 
+        private static string waiting_text (uint64 n) {
+            return ngettext ("%s piece of work waits", "%s pieces of work wait", (ulong) n)
+                .printf (n.to_string ());
+        }
+
         private void show_streams (Variant answer) {
             foreach (var row in stream_rows)
                 streams.remove (row);
@@ -125,8 +130,7 @@ namespace GTorchMonitor {
                 if (flag_of (item, "is-capturing"))
                     state = _("Captures a graph");
                 else if (submitted > completed)
-                    state = ngettext ("%s piece of work waits", "%s pieces of work wait",
-                                      (ulong) (submitted - completed)).printf ((submitted - completed).to_string ());
+                    state = waiting_text (submitted - completed);
                 var row = make_row (
                     flag_of (item, "is-default") ? _("Default Stream")
                                                  : _("Stream %s").printf (size_of (item, "id").to_string ()),

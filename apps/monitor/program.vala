@@ -70,8 +70,9 @@ namespace GTorchMonitor {
 
         public ProgramList (DBusConnection bus) {
             this.bus = bus;
-            subscription = bus.signal_subscribe (BUS, BUS, "NameOwnerChanged", "/org/freedesktop/DBus", INTERFACE,
-                                                 DBusSignalFlags.MATCH_ARG0_NAMESPACE, owner_changed);
+            subscription = bus.signal_subscribe (BUS, BUS, "NameOwnerChanged", "/org/freedesktop/DBus",
+                                                 INTERFACE, DBusSignalFlags.MATCH_ARG0_NAMESPACE,
+                                                 owner_changed);
             read_names.begin ();
         }
 

@@ -297,7 +297,8 @@ tap.add('choices_are_named', () => {
 
 tap.add('a_monitor_needs_a_device', () => {
     const says = error => /DeviceMonitor: device is missing/.test(error.message);
-    const monitors = [GTorch.DeviceMonitor.new(GTorch.Device.cpu()), new GTorch.DeviceMonitor({device: 'cpu'})];
+    const cpu = GTorch.Device.cpu();
+    const monitors = [GTorch.DeviceMonitor.new(cpu), new GTorch.DeviceMonitor({device: 'cpu'})];
     tap.throws(() => new GTorch.DeviceMonitor(), says);
     for (const monitor of monitors) {
         tap.assert(monitor.memory_used > 0);

@@ -135,11 +135,13 @@ tensors_on_gpus_have_statistics (void)
 gint
 main (gint argc, gchar **argv)
 {
+  g_autofree gchar *daemon_program = NULL;
   GTestDBus *daemon;
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  if (g_find_program_in_path ("dbus-daemon") == NULL)
+  daemon_program = g_find_program_in_path ("dbus-daemon");
+  if (daemon_program == NULL)
     {
       g_print ("1..0 # SKIP dbus-daemon is not installed\n");
       return 0;

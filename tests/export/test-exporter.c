@@ -126,6 +126,14 @@ get_statistics (GTorchExporter *exporter, const gchar *module, const gchar *para
   return g_variant_get_child_value (answer, 0);
 }
 
+static void
+assert_text (GVariant *value, const gchar *expected)
+{
+  g_autofree gchar *text = g_variant_print (value, FALSE);
+
+  g_assert_cmpstr (text, ==, expected);
+}
+
 static gdouble
 number (GVariant *dictionary, const gchar *key)
 {
@@ -425,7 +433,7 @@ modules_go_and_are_replaced (void)
   g_assert_true (gtorch_exporter_add_module (exporter, "net", module, &error));
   g_assert_true (gtorch_exporter_add_module (exporter, "again", module, &error));
   answer = ask (exporter, "ListModules", NULL);
-  g_assert_cmpstr (g_variant_print (answer, FALSE), ==, "([('net', 4), ('again', 4)],)");
+  assert_text (answer, "([('net', 4), ('again', 4)],)");
   parameters = ask (exporter, "ListParameters", g_variant_new ("(suu)", "net", 2, 1));
   g_variant_get (parameters, "(u@a(saxssb))", &n, &list);
   g_assert_cmpuint (n, ==, 4);
@@ -441,7 +449,7 @@ modules_go_and_are_replaced (void)
   g_assert_null (gone); /* the exporter does not keep it */
   g_clear_pointer (&answer, g_variant_unref);
   answer = ask (exporter, "ListModules", NULL);
-  g_assert_cmpstr (g_variant_print (answer, FALSE), ==, "([('again', 0)],)");
+  assert_text (answer, "([('again', 0)],)");
   assert_refused (exporter, "ListParameters", g_variant_new ("(suu)", "net", 0, 1),
                   G_DBUS_ERROR_INVALID_ARGS, "ListParameters: there is no module “net”");
   g_assert_true (gtorch_exporter_remove_module (exporter, "again"));
@@ -498,8 +506,7 @@ scalars_are_kept_and_thinned_out (void)
     g_assert_true (gtorch_exporter_add_scalar (exporter, "loss", i / 2.0, i, &error));
   g_assert_true (gtorch_exporter_add_scalar (exporter, "other", NAN, -5, &error));
   list = ask (exporter, "ListScalars", NULL);
-  g_assert_cmpstr (g_variant_print (list, FALSE), ==,
-                   "([('loss', 32778, 65545, 32772.5), ('other', 1, -5, nan)],)");
+  assert_text (list, "([('loss', 32778, 65545, 32772.5), ('other', 1, -5, nan)],)");
   answer = ask (exporter, "GetScalarValues", g_variant_new ("(stu)", "loss", 32766, 3));
   g_variant_get (answer, "(ut@a(xxd))", &generation, &total, &values);
   g_assert_cmpuint (generation, ==, 1);
@@ -509,7 +516,7 @@ scalars_are_kept_and_thinned_out (void)
   g_assert_cmpint (step, ==, 65535);
   g_assert_cmpfloat (value, ==, 65535 / 2.0);
   beyond = ask (exporter, "GetScalarValues", g_variant_new ("(stu)", "loss", G_MAXUINT64, 100000));
-  g_assert_cmpuint (g_variant_n_children (g_variant_get_child_value (beyond, 2)), ==, 0);
+  assert_text (beyond, "(1, 32778, [])");
 
   g_assert_false (gtorch_exporter_add_scalar (exporter, "\xfe", 1, 1, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
@@ -596,7 +603,7 @@ a_profile_is_handed_on (void)
 
   g_assert_true (gtorch_exporter_set_profile (exporter, "{}", &error));
   answer = ask (exporter, "GetProfile", NULL);
-  g_assert_cmpstr (g_variant_print (answer, FALSE), ==, "('{}',)");
+  assert_text (answer, "('{}',)");
   g_assert_false (gtorch_exporter_set_profile (exporter, "\xff", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
@@ -690,7 +697,7 @@ a_trainer_shows_its_module_and_losses (void)
   text = g_variant_print (scalars, FALSE);
   g_assert_nonnull (strstr (text, "('train/loss', 15, 15, "));
   modules = ask (exporter, "ListModules", NULL);
-  g_assert_cmpstr (g_variant_print (modules, FALSE), ==, "([('classifier', 4)],)");
+  assert_text (modules, "([('classifier', 4)],)");
 }
 
 /* --- other processes --- */
@@ -798,6 +805,7 @@ the_environment_exports_a_program_and_its_trainers (void)
 gint
 main (gint argc, gchar **argv)
 {
+  g_autofree gchar *daemon_program = NULL;
   gint result;
 
   program = argv[0];
@@ -805,7 +813,8 @@ main (gint argc, gchar **argv)
     be_child (argv[2]);
   g_test_init (&argc, &argv, NULL);
   g_unsetenv ("GTORCH_EXPORT");
-  if (g_find_program_in_path ("dbus-daemon") == NULL)
+  daemon_program = g_find_program_in_path ("dbus-daemon");
+  if (daemon_program == NULL)
     {
       g_print ("1..0 # SKIP dbus-daemon is not installed\n");
       return 0;

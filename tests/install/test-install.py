@@ -112,6 +112,7 @@ def plan():
         f"{modules[0]}/gtorch": "__init__.py",
         f"{modules[0]}/gtorch/array_api": "__init__.py",
         "share/bash-completion/completions": "gtorch-info",
+        "share/dbus-1/interfaces": "org.gtorch.Program1.xml",
         "share/gir-1.0": "GTorch-1.gir",
         "share/gjs-1.0/overrides": "GTorch.js",
         "share/gtorch-1": "gtorch.d.ts",
@@ -122,6 +123,11 @@ def plan():
     for name in "plot", "gtk":
         if os.path.exists(os.path.join(BUILD, name, f"libgtorch-{name}-1.so")):
             expected[f"include/gtorch-{name}-1/gtorch-{name}"] = f"gtorch-{name}.h"
+    if os.path.exists(os.path.join(BUILD, "apps/monitor/gtorch-monitor")):
+        expected["share/applications"] = "org.gtorch.Monitor.desktop"
+        expected["share/icons/hicolor/scalable/apps"] = "org.gtorch.Monitor.svg"
+        expected["share/icons/hicolor/symbolic/apps"] = "org.gtorch.Monitor-symbolic.svg"
+        expected["share/metainfo"] = "org.gtorch.Monitor.metainfo.xml"
     options = installation.user_options(BUILD)
     if options["vapi"] == "true" and shutil.which("vapigen"):
         expected["share/vala/vapi"] = "gtorch-1.vapi"

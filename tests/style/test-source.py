@@ -403,11 +403,12 @@ def every_folder_of_the_build_is_entered():
 
 
 def translated_files():
-    word = re.compile(r'(?<![\w"])(?:_|N_|C_|NC_) ?\("')
+    word = re.compile(r'(?<![\w"])(?:_|N_|C_|NC_|ngettext) ?\("|translatable="yes"')
     return sorted(
         path
         for path in tree.files()
-        if re.match(r"(?:gtk|gtorch|plot|tools)/.*\.[ch]$", path) and word.search(tree.read(path))
+        if (re.match(r"(?:gtk|gtorch|plot|tools)/.*\.[ch]$", path) or re.match(r"apps/.*\.(?:vala|ui)$", path))
+        and word.search(tree.read(path)) or re.match(r"apps/.*\.(?:desktop|metainfo\.xml)\.in$", path)
     )
 
 
