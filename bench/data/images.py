@@ -58,8 +58,10 @@ def run_peer(folder):
                                  transforms.Normalize(MEAN, DEVIATION)])
     tensors = v2.Compose([v2.Resize(256), v2.CenterCrop(224), v2.ToDtype(torch.float32, scale=True),
                           v2.Normalize(MEAN, DEVIATION)])
-    sides = {'Pillow': datasets.ImageFolder(folder, pillow),
-             'torchvision.io': datasets.ImageFolder(folder, tensors, loader=lambda path: decode_image(path, mode='RGB'))}
+    sides = {
+        'Pillow': datasets.ImageFolder(folder, pillow),
+        'torchvision.io': datasets.ImageFolder(folder, tensors, loader=lambda path: decode_image(path, mode='RGB')),
+    }
     for name, images in sides.items():
         for workers in (1, 2):
             loader = torch.utils.data.DataLoader(images, batch_size=32, num_workers=workers)

@@ -46,7 +46,7 @@ PYTHON_OUTSIDE_STDLIB = {
     r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors", "tokenizers"},
     # PyTorch's own samples; see HACKING.md.
     r"^tests/peer/": {"torch", "gi", "tokenizers"},
-    r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo"},
+    r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo", "torchvision"},
     # Like those of tests/bindings, these are run by the Python that has gi.
     r"^tests/monitor/": {"gi", "gtorch"},
     # The binding itself, run by the Python that has gi.
