@@ -161,12 +161,23 @@ arm (GTorchFence *fence)
     fence->backend->arm (fence);
 }
 
+/* Returns NULL for a fence of no device, which another thread completes. */
+static GTorchDevice *
+device_of (const GTorchFence *fence)
+{
+  if (fence->device != NULL || fence->timeline == NULL)
+    return fence->device;
+  return fence->timeline->device;
+}
+
 static void
 sleep_until_done (GTorchFence *fence, GCancellable *cancellable)
 {
-  g_auto (GTorchHostBlock) block =
-      gtorch_observe_host_block (fence->device != NULL ? fence->device : fence->timeline->device);
+  GTorchDevice *device = device_of (fence);
+  g_auto (GTorchHostBlock) block = { NULL };
 
+  if (device != NULL)
+    block = gtorch_observe_host_block (device);
   if (fence->backend != NULL && cancellable == NULL)
     fence->backend->wait (fence);
   if (!gtorch_fence_is_done (fence))
