@@ -291,7 +291,7 @@ test_panel_shows_the_cpu (void)
   GtkWidget *panel = gtorch_gtk_device_panel_new (gtorch_device_cpu ()), *window = show (panel);
   g_autoptr (GdkTexture) picture = take_picture (window, "device");
 
-  g_assert_null (gtorch_gtk_device_panel_get_monitor (GTORCH_GTK_DEVICE_PANEL (panel)));
+  WAIT_UNTIL (gtorch_gtk_device_panel_get_monitor (GTORCH_GTK_DEVICE_PANEL (panel)) != NULL);
   g_assert_cmpuint (gtorch_gtk_device_panel_get_interval (GTORCH_GTK_DEVICE_PANEL (panel)), ==,
                     1000);
   gtorch_gtk_device_panel_set_device (GTORCH_GTK_DEVICE_PANEL (panel), NULL);
