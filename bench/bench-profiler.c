@@ -115,6 +115,7 @@ main (gint argc, gchar **argv)
       call (x, 100000);
       return 0;
     }
+  setvbuf (stdout, NULL, _IOLBF, 0);
   printf ("%-30s %8s %8s\n", "add of 16 numbers", "ns", "more");
   for (i = 0; i < G_N_ELEMENTS (settings); i++)
     {

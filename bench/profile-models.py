@@ -90,8 +90,12 @@ def main():
     wrong = False
     for name, (script, arguments) in MODELS.items():
         begun = time.time()
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as prof:
-            run(script, arguments, device)
+        try:
+            with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as prof:
+                run(script, arguments, device)
+        except ModuleNotFoundError as error:
+            print(f'== {name}: left out: {error}')
+            continue
         took = time.time() - begun
         path = folder / f'{name}.json.gz'
         prof.export_chrome_trace(path)
