@@ -12,6 +12,21 @@
 
 #define N 1000
 
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
+static gboolean
+in_process (const gchar *settings)
+{
+  g_autofree gchar *former = g_strdup (g_getenv ("GTORCH_FAKE_CUDA"));
+
+  if (g_test_subprocess ())
+    return TRUE;
+  g_setenv ("GTORCH_FAKE_CUDA", settings, TRUE);
+  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+  g_setenv ("GTORCH_FAKE_CUDA", former, TRUE);
+  g_test_trap_assert_passed ();
+  return FALSE;
+}
+
 static GTorchTensor *
 on_gpu (gdouble value)
 {
@@ -309,6 +324,54 @@ conversions_by_the_other_gpu_are_refused (void)
   assert_all (x, 1);
 }
 
+/* The only copy is the captured one. */
+static void
+a_capture_enables_the_access_itself (void)
+{
+  if (in_process ("devices=2,seed=3"))
+    {
+      g_autoptr (GTorchTensor) in = on_other (4, GTORCH_DTYPE_FLOAT32), x = on_gpu (0);
+      g_autoptr (GTorchStream) stream = prepared_stream ();
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      GTorchGraphCapture *capture = begin (graph, stream, NULL);
+
+      copy (x, in);
+      g_assert_cmpuint (fake_cuda_get_calls ("cuMemcpyPeerAsync"), ==, 0);
+      end (capture);
+      replay (graph);
+      assert_all (x, 4);
+      assert_no_misuse ();
+    }
+}
+
+static void
+copies_without_peer_access_are_refused (void)
+{
+  if (in_process ("devices=2,seed=3,peers=0"))
+    {
+      g_autoptr (GTorchTensor) in = on_other (4, GTORCH_DTYPE_FLOAT32), x = on_gpu (0);
+      g_autoptr (GTorchStream) stream = NULL;
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      GTorchGraphCapture *capture;
+
+      copy (x, in); /* through the host */
+      stream = prepared_stream ();
+      capture = begin (graph, stream, NULL);
+      assert_refused (x, in, TRUE,
+                      "copy: from cuda:1 to cuda:0 cannot be captured: cuda:0 cannot use the "
+                      "memory "
+                      "of cuda:1");
+      assert_refused (in, x, TRUE,
+                      "copy: from cuda:0 to cuda:1 cannot be captured: cuda:0 cannot use the "
+                      "memory "
+                      "of cuda:1");
+      g_assert_true (gtorch_tensor_neg_inplace (x, NULL)); /* the capture goes on */
+      end (capture);
+      replay (graph);
+      assert_all (x, -4);
+    }
+}
+
 static void
 each_call_of_the_driver_may_fail (void)
 {
@@ -351,6 +414,8 @@ main (gint argc, gchar **argv)
   TEST (other_copies_are_refused);
   TEST (copies_between_gpus_are_captured);
   TEST (conversions_by_the_other_gpu_are_refused);
+  TEST (a_capture_enables_the_access_itself);
+  TEST (copies_without_peer_access_are_refused);
   TEST (each_call_of_the_driver_may_fail);
   result = g_test_run ();
   assert_no_misuse ();

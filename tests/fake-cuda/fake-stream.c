@@ -884,12 +884,17 @@ cuMemcpyPeerAsync (CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUco
                    size_t n_bytes, CUstream stream)
 {
   FakeOp op = { .kind = FAKE_COPY, .copy = { .to = dst, .from = src, .peer = TRUE } };
+  CUstream own;
 
   ENTER (cuMemcpyPeerAsync);
   if (dst_context == NULL || src_context == NULL
       || fake_memory_at (dst, n_bytes, dst_context) == NULL
       || fake_memory_at (src, n_bytes, src_context) == NULL)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
+  own = fake_stream_find (stream);
+  if (own != NULL
+      && own->capture != NULL) /* the real driver captures only copies without contexts */
+    LEAVE (fake_capture_spoil (own->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   LEAVE (push_copy (stream, &op, n_bytes));
 }
 

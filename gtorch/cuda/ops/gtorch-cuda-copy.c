@@ -330,20 +330,39 @@ enqueue_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *l
 {
   const GTorchCudaDevice *to = GTORCH_CUDA_DEVICE (dst->storage->device);
   const GTorchCudaDevice *from = GTORCH_CUDA_DEVICE (src->storage->device);
+  const CUdeviceptr dst_data = (CUdeviceptr) (guintptr) gtorch_impl_data (dst);
+  const CUdeviceptr src_data = (CUdeviceptr) (guintptr) gtorch_impl_data (src);
+  gboolean result;
 
   gtorch_cuda_note_begin (lane, "copy");
-  return gtorch_cuda_note_end (lane,
-                               gtorch_cuda_check (gtorch_cuda
-                                                      .cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
-                                                                              gtorch_impl_data (
-                                                                                  dst),
-                                                                          to->context,
-                                                                          (CUdeviceptr) (guintptr)
-                                                                              gtorch_impl_data (
-                                                                                  src),
-                                                                          from->context, n_bytes,
-                                                                          lane->handle),
-                                                  "cuMemcpyPeerAsync", error));
+  if (gtorch_cuda_lane_capture (lane)
+      != NULL) /* the driver does not capture cuMemcpyPeerAsync () */
+    result = gtorch_cuda_check (gtorch_cuda.cuMemcpyDtoDAsync (dst_data, src_data, n_bytes,
+                                                               lane->handle),
+                                "cuMemcpyDtoDAsync", error);
+  else
+    result =
+        gtorch_cuda_check (gtorch_cuda.cuMemcpyPeerAsync (dst_data, to->context, src_data,
+                                                          from->context, n_bytes, lane->handle),
+                           "cuMemcpyPeerAsync", error);
+  return gtorch_cuda_note_end (lane, result);
+}
+
+/* Lets the GPU that captures use the memory of the other one, which each replay does. */
+static gboolean
+open_peer (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, GTorchCudaLane *other,
+           GError **error)
+{
+  GTorchDevice *own = &lane->device->parent_instance, *peer = &other->device->parent_instance;
+  GTORCH_CUDA_APART;
+
+  if (gtorch_cuda_access_peer (own, peer, FALSE, NULL))
+    return gtorch_cuda_access_peer (own, peer, TRUE, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("copy: from %s to %s cannot be captured: %s cannot use the memory of %s"),
+               gtorch_device_name (src->device), gtorch_device_name (dst->device),
+               gtorch_device_name (own), gtorch_device_name (peer));
+  return FALSE;
 }
 
 /* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's
@@ -363,9 +382,10 @@ capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLa
                    gtorch_device_name (src->device), gtorch_device_name (dst->device));
       return FALSE;
     }
+  if (!open_peer (dst, src, lane, other, error))
+    return FALSE;
   gtorch_cuda_use_storage (lane == to ? dst->storage : src->storage, lane);
-  return gtorch_cuda_device_activate (other->device, error)
-         && gtorch_cuda_device_activate (lane->device, error)
+  return gtorch_cuda_device_activate (lane->device, error)
          && enqueue_peer (dst, src, n_bytes, lane, error);
 }
 
@@ -380,10 +400,10 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
 
   if (from_lane == NULL)
     return FALSE;
-  gtorch_cuda_try_peer (from, to);
   if (G_UNLIKELY (gtorch_cuda_lane_capture (from_lane) != NULL
                   || gtorch_cuda_lane_capture (to_lane) != NULL))
     return capture_from_peer (dst, src, n_bytes, to_lane, from_lane, error);
+  gtorch_cuda_try_peer (from, to);
   if (!follow (from_lane, to_lane, error) || !gtorch_cuda_device_activate (from, error))
     return FALSE;
   gtorch_cuda_use_storage (src->storage, from_lane);
