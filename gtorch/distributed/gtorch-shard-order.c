@@ -22,7 +22,8 @@ typedef struct
   GPtrArray *ahead; /* GTorchModuleShards, gathered in this pass */
 } Pass;
 
-static __thread Pass *pass;
+/* In place of a variable of threads, whose static memory is scarce. */
+static GPrivate this_pass;
 
 void
 gtorch_shards_order_clear (GTorchModuleShards *self)
@@ -37,6 +38,8 @@ gtorch_shards_order_clear (GTorchModuleShards *self)
 static gboolean
 gather_ahead (GTorchModuleShards *other, GError **error)
 {
+  Pass *pass = g_private_get (&this_pass);
+
   if (other->whole != NULL || other->all != NULL || other->depth > 0)
     return TRUE;
   if (!gtorch_shards_start (other, error))
@@ -67,10 +70,12 @@ gboolean
 gtorch_shards_enter (GTorchModuleShards *self, GError **error)
 {
   g_autoptr (GTorchModuleShards) next = NULL;
+  Pass *pass = g_private_get (&this_pass);
 
   if (pass == NULL)
     {
       pass = g_new0 (Pass, 1);
+      g_private_set (&this_pass, pass);
       pass->root = self;
       pass->ahead = g_ptr_array_new_with_free_func (g_object_unref);
     }
@@ -93,6 +98,7 @@ gtorch_shards_enter (GTorchModuleShards *self, GError **error)
 void
 gtorch_shards_leave (GTorchModuleShards *self)
 {
+  Pass *pass = g_private_get (&this_pass);
   guint i;
 
   if (pass == NULL || --pass->depth > 0)
@@ -106,7 +112,8 @@ gtorch_shards_leave (GTorchModuleShards *self)
     }
   g_ptr_array_unref (pass->ahead);
   g_clear_object (&pass->last);
-  g_clear_pointer (&pass, g_free);
+  g_private_set (&this_pass, NULL);
+  g_free (pass);
 }
 
 gboolean

@@ -213,15 +213,15 @@ gtorch_device_set_pressure_threshold (GTorchDevice *self, guint64 n_bytes)
 gboolean
 gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes)
 {
-  static __thread gboolean is_asking;
+  static GPrivate asking;
   gboolean has_asked;
 
-  if (is_asking || device->owner != g_thread_self ())
+  if (g_private_get (&asking) != NULL || device->owner != g_thread_self ())
     return FALSE;
-  is_asking = TRUE;
+  g_private_set (&asking, device);
   has_asked = gtorch_device_emit_memory_pressure (device, n_bytes);
   if (has_asked)
     gtorch_device_set_pressure_threshold (device, gtorch_device_get_pressure_threshold (device));
-  is_asking = FALSE;
+  g_private_set (&asking, NULL);
   return has_asked;
 }
