@@ -83,6 +83,27 @@ lines_become_longer_and_shorter (void)
   assert_values (area, (gdouble[]){ 0.5, 2.5 }, 2);
 }
 
+/* Columns of more elements than rows, whose results are rows of one element. */
+static void
+columns_become_single_elements (void)
+{
+  gint64 height;
+
+  for (height = 1; height < 40; height++)
+    {
+      g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, height, 2));
+      g_autoptr (GTorchTensor) volume = counting (GTORCH_SHAPE (1, 1, height, 1, 2));
+      g_autoptr (GTorchTensor) y =
+          resize (x, GTORCH_SHAPE (1, 1), GTORCH_RESAMPLING_BILINEAR, FALSE, TRUE, NULL);
+      g_autoptr (GTorchTensor) z =
+          resize (volume, GTORCH_SHAPE (1, 1, 1), GTORCH_RESAMPLING_TRILINEAR, FALSE, FALSE, NULL);
+
+      /* the filter of the first, a triangle, is symmetric; the second has the two in the middle */
+      assert_values (y, (gdouble[]){ height - 0.5 }, 1);
+      assert_values (z, (gdouble[]){ height - 0.5 }, 1);
+    }
+}
+
 static void
 factors_may_differ (void)
 {
@@ -353,6 +374,8 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/resample/lines_become_longer_and_shorter",
                    lines_become_longer_and_shorter);
+  g_test_add_func ("/GTorch/resample/columns_become_single_elements",
+                   columns_become_single_elements);
   g_test_add_func ("/GTorch/resample/factors_may_differ", factors_may_differ);
   g_test_add_func ("/GTorch/resample/positions_may_be_infinite_or_no_numbers",
                    positions_may_be_infinite_or_no_numbers);

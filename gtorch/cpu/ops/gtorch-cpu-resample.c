@@ -311,14 +311,19 @@ resample_images (gint64 begin, gint64 end, gpointer user_data)
   g_autofree char *first = gtorch_scratch_new (n_between, size, NULL);
   g_autofree char *second = NULL;
   g_autofree char *block = NULL;
+  gint64 n_block =
+      0; /* a pass goes along rows, too, where the dimensions behind its own have one element */
   char *between[2];
+  guint d;
 
   if (first != NULL && self->geometry.n > 2)
     second = gtorch_scratch_new (n_between, size, NULL);
-  if (self->taps[2].narrow != NULL)
-    block = gtorch_scratch_new (self->geometry.in[2], ALONG * sizeof (gfloat), NULL);
-  if (first == NULL || (self->geometry.n > 2 && second == NULL)
-      || (self->taps[2].narrow != NULL && block == NULL))
+  for (d = 0; d < 3; d++)
+    if (self->taps[d].narrow != NULL)
+      n_block = MAX (n_block, self->geometry.in[d]);
+  if (n_block > 0)
+    block = gtorch_scratch_new (n_block, ALONG * sizeof (gfloat), NULL);
+  if (first == NULL || (self->geometry.n > 2 && second == NULL) || (n_block > 0 && block == NULL))
     {
       g_atomic_int_set (&self->failed, TRUE);
       return;
