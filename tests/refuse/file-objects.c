@@ -35,7 +35,7 @@ refuse_make_file_object (const gchar *type)
   if (g_str_equal (type, "GTorchTensorHandle"))
     {
       g_autoptr (GTorchTensor) tensor =
-          gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+          gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, gtorch_device_cpu (), NULL);
 
       return gtorch_tensor_handle_new (tensor, NULL);
     }
