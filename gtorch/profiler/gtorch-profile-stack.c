@@ -31,6 +31,7 @@ teller_end (gpointer data)
 gchar *
 gtorch_profile_ask_for_stack (void)
 {
+  g_autoptr (GError) error = NULL;
   Teller *asked;
   gchar *stack;
 
@@ -39,7 +40,12 @@ gtorch_profile_ask_for_stack (void)
   g_mutex_unlock (&lock);
   if (asked == NULL)
     return NULL;
-  stack = asked->func (asked->user_data);
+  stack = asked->func (asked->user_data, &error);
+  if (error != NULL)
+    {
+      g_free (stack);
+      stack = g_strdup_printf ("? (%s)", error->message);
+    }
   g_atomic_rc_box_release_full (asked, teller_end);
   return stack;
 }

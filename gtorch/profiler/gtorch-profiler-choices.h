@@ -63,27 +63,32 @@ typedef enum
  * GTorchProfilerScheduleFunc:
  * @step: the number of a step, from 0
  * @user_data: the data that was passed with the function
+ * @error: return location for an error
  *
- * Decides what a profiler does in a step.
+ * Decides what a profiler does in a step. An error ends [method@Profiler.start] or [method@Profiler.step],
+ * which then changes nothing.
  *
- * Returns: the action
+ * Returns: the action; with an error it has no meaning
  *
  * Since: 0.1
  */
-typedef GTorchProfilerAction (*GTorchProfilerScheduleFunc) (guint64 step, gpointer user_data);
+typedef GTorchProfilerAction (*GTorchProfilerScheduleFunc) (guint64 step, gpointer user_data,
+                                                            GError **error);
 
 /**
  * GTorchProfilerStackFunc:
  * @user_data: the data that was passed with the function
+ * @error: return location for an error
  *
- * Tells where the program is, in the words of its language.
+ * Tells where the program is, in the words of its language. The message of an error stands in the profile in
+ * place of the frames.
  *
  * Returns: (transfer full) (nullable): the frames, the innermost first, one a line; or %NULL if they are not
  *   known in this thread
  *
  * Since: 0.1
  */
-typedef gchar *(*GTorchProfilerStackFunc) (gpointer user_data);
+typedef gchar *(*GTorchProfilerStackFunc) (gpointer user_data, GError **error);
 
 #define GTORCH_TYPE_PROFILER_ACTIVITIES (gtorch_profiler_activities_get_type ())
 #define GTORCH_TYPE_PROFILER_ACTION     (gtorch_profiler_action_get_type ())

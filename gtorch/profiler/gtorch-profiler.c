@@ -439,12 +439,12 @@ check_schedule (GTorchProfiler *self, GError **error)
 }
 
 static GTorchProfilerAction
-action_of (GTorchProfiler *self, guint64 step)
+action_of (GTorchProfiler *self, guint64 step, GError **error)
 {
   guint64 n_steps, at;
 
   if (self->schedule != NULL)
-    return self->schedule (step, self->schedule_data);
+    return self->schedule (step, self->schedule_data, error);
   if (self->active == 0)
     return GTORCH_PROFILER_ACTION_RECORD;
   if (step < (guint64) self->skip_first)
@@ -466,8 +466,14 @@ action_of (GTorchProfiler *self, guint64 step)
 static gboolean
 find_action (GTorchProfiler *self, guint64 step, GTorchProfilerAction *action, GError **error)
 {
-  const GTorchProfilerAction found = action_of (self, step);
+  GError *local = NULL;
+  const GTorchProfilerAction found = action_of (self, step, &local);
 
+  if (local != NULL)
+    {
+      g_propagate_error (error, local);
+      return FALSE;
+    }
   if ((guint) found > GTORCH_PROFILER_ACTION_RECORD_AND_SAVE)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -614,7 +620,7 @@ gtorch_profiler_new (void)
  * Lets a function decide what is done in each step, in place of [property@Profiler:active] and the properties
  * beside it.
  *
- * It is called by [method@Profiler.start] and [method@Profiler.step].
+ * It is called by [method@Profiler.start] and [method@Profiler.step], which fail with its error.
  *
  * Since: 0.1
  */
@@ -646,7 +652,7 @@ gtorch_profiler_set_schedule_func (GTorchProfiler *self, GTorchProfilerScheduleF
  * [property@Profiler:gpu-source].
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if it was started already, if another profiler
- *   records or if the schedule makes no sense
+ *   records or if the schedule makes no sense; with the error of the function that decides what is done
  *
  * Since: 0.1
  */
@@ -688,7 +694,7 @@ check_started (GTorchProfiler *self, GError **error)
  * Tells the profiler that a step of the program is over and the next one begins.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the profiler was not started, or if another
- *   one records
+ *   one records; with the error of the function that decides what is done, and the step goes on
  *
  * Since: 0.1
  */

@@ -347,6 +347,21 @@ autocast_run (PyObject *module, PyObject *args)
   Py_END_ALLOW_THREADS return succeeded (success, &error);
 }
 
+/* record_function(name, function) */
+static PyObject *
+record_function (PyObject *module, PyObject *args)
+{
+  const char *name;
+  PyObject *function;
+  GError *error = NULL;
+  gboolean success;
+
+  if (!PyArg_ParseTuple (args, "sO", &name, &function))
+    return NULL;
+  Py_BEGIN_ALLOW_THREADS success = gtorch_record_function (name, run_alone, function, &error);
+  Py_END_ALLOW_THREADS return succeeded (success, &error);
+}
+
 /* gradcheck(is_second, function, inputs, eps, atol, rtol) */
 static PyObject *
 gradcheck (PyObject *module, PyObject *args)
@@ -929,6 +944,7 @@ init_module_class (gpointer klass, PyTypeObject *class)
 
 static PyMethodDef functions[] = {
   { "autocast_run", autocast_run, METH_VARARGS, NULL },
+  { "record_function", record_function, METH_VARARGS, NULL },
   { "begin", begin, METH_VARARGS, NULL },
   { "capture", capture, METH_VARARGS, NULL },
   { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },

@@ -280,6 +280,11 @@ const TAKERS = {
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
     'Optimizer.step_closure': func =>
         GTorch.optim.LBFGS([nn.Parameter(GTorch.ones([1]))]).step_closure(func),
+    'Profiler.set_schedule_func': func => {
+        const profiler = new GTorch.Profiler();
+        profiler.set_schedule_func(func);
+        profiler.start();
+    },
     'Sample.collate_with': func => GTorch.Sample.collate_with([[1], [2]], func),
     'Sample.map_tensors': func => GTorch.Sample.of(x()).map_tensors(func),
     'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
@@ -297,6 +302,7 @@ const TAKERS = {
     'gradgradcheck': func => GTorch.gradgradcheck(func, x()),
     'sample_collate_with': func => GTorch.sample_collate_with([[1], [2]], func),
     'saved_tensors_hooks': func => GTorch.saved_tensors_hooks(one => one, one => one, func),
+    'record_function': func => GTorch.record_function('a range', func),
     'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
     'register_tensor_post_accumulate_grad_hook': func =>
         GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
@@ -322,11 +328,15 @@ tap.add('functions_that_continue_later_are_refused', () => {
     const kept = typelib.callables().filter(({args}) => args.some(arg =>
         arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
     const names = kept.map(({owner, name}) => owner === null ? name : `${owner}.${name}`)
-        .filter(name => !['set_place_func', 'DataLoader.set_worker_init'].includes(name)); // take none
+        .filter(name => ![
+            'set_place_func', 'DataLoader.set_worker_init', 'Profiler.set_stack_func', // take none
+        ].includes(name));
     tap.throws(() => GTorch.DataLoader.new(rows(), 1, false).set_worker_init(() => true), error =>
         error.message.includes('workers are threads'));
     tap.throws(() => GTorch.set_place_func(false, () => 'here'), error => error instanceof TypeError &&
         error.message.includes('one of its own'));
+    tap.throws(() => GTorch.Profiler.set_stack_func(() => 'here'), error => error instanceof TypeError &&
+        error.message.includes('no function can be given'));
     tap.equal(names.sort(), Object.keys(TAKERS).sort());
 
     let nCalls = 0;
@@ -342,7 +352,7 @@ tap.add('functions_that_continue_later_are_refused', () => {
                 error.message.includes(': the function must be a plain one'));
         }
         const isOption = name.startsWith('triplet_margin_'); // of which bind() says that it is undefined
-        const isSetting = isOption || /collate|^(AveragedModel|Trainer)\.set_/.test(name); // may be null
+        const isSetting = isOption || /collate|^(AveragedModel|Profiler|Trainer)\.set_/.test(name); // may be null
         const none = [...isSetting ? [] : [null], ...isOption ? [] : [undefined]];
         for (const value of [...none, 3, 'x', {}]) {
             tap.throws(() => take(value), error => error instanceof TypeError &&

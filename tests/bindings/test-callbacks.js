@@ -113,6 +113,20 @@ for (const kind of ['LambdaLR', 'MultiplicativeLR']) {
         GTorch.optim.lr_scheduler[kind](optimizer, epoch => epoch > 0 ? func() ?? 1 : 1).step();
     });
 }
+way('ProfileFunc', 'record_function', func => GTorch.record_function('a range', func));
+for (const first of [0, 1]) {
+    way('ProfilerScheduleFunc', `step_${first}`, func => {
+        const profiler = new GTorch.Profiler();
+        profiler.set_schedule_func(step => {
+            if (step >= first)
+                func();
+            return GTorch.ProfilerAction.NONE;
+        });
+        profiler.start();
+        profiler.step();
+        profiler.stop();
+    });
+}
 way('ModuleFunc', 'apply', func => {
     nn.Sequential(nn.Linear(1, 1), nn.Tanh()).apply(() => func());
 });
@@ -466,7 +480,8 @@ way('FileProgressCallback', 'load_file', func => {
 const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
     'IndexSource.get_state', 'SampleSource.close', 'Fetcher.end',
     'WorkerInitFunc', // workers are threads: none of JavaScript's functions is taken
-    'PlaceFunc']; // the binding has its own
+    'PlaceFunc', // the binding has its own
+    'ProfilerStackFunc']; // operations are called in any thread: none of JavaScript's functions is taken
 
 // --- the cases ---
 

@@ -284,6 +284,23 @@ for (const name of ['set_training_step', 'set_validation_step']) {
     };
 }
 
+// What is returned refers to nothing but func.
+function scheduling(func) {
+    return () => {
+        func();
+        return GTorch.ProfilerAction.NONE;
+    };
+}
+
+WAYS['Profiler.set_schedule_func'] = {
+    'in a list': func => {
+        const profiler = new GTorch.Profiler();
+        profiler.set_schedule_func(scheduling(func));
+        const list = listOf(profiler);
+        return () => list.get_item(0).start();
+    },
+};
+
 tap.add('every_method_that_keeps_a_function_is_known', () => {
     const found = typelib.callables().filter(({owner, name, isMethod, args}) =>
         isMethod && args.some(arg => arg.scope === typelib.NOTIFIED) &&

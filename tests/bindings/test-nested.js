@@ -44,6 +44,7 @@ const NESTED = {
     'Module.apply': func => GTorch.nn.Identity().apply(func),
     'Stream.run': func => stream().run(func),
     'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),
+    'record_function': func => GTorch.record_function('a range', func),
 };
 const load = (name, given) => func =>
     GTorch[name](Gio.MemoryInputStream.new_from_bytes(saved()), null, ...given, func);

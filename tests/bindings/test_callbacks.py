@@ -585,6 +585,38 @@ for _name, _calls in data_callbacks.WAYS.items():
     WAYS.setdefault(_name, []).extend(_calls)
 
 
+# --- profilers ---
+
+
+@way('ProfileFunc')
+def record_function(func):
+    GTorch.record_function('a range', func)
+
+
+@way('ProfilerScheduleFunc')
+def schedule_at_the_start(func):
+    profiler = GTorch.Profiler.new()
+    profiler.set_schedule_func(lambda step: func() or GTorch.ProfilerAction.NONE)
+    profiler.start()
+    profiler.stop()
+
+
+@way('ProfilerScheduleFunc')
+def schedule_of_a_step(func):
+    profiler = GTorch.Profiler.new()
+    profiler.set_schedule_func(lambda step, _data: (func() if step else None) or GTorch.ProfilerAction.NONE, 'data')
+    profiler.start()
+    profiler.step()
+    profiler.stop()
+
+
+@way('ProfilerScheduleFunc')
+def schedule_of_a_block(func):
+    action = GTorch.profiler.ProfilerAction.NONE
+    with GTorch.profiler.profile(schedule=lambda step: (func() if step else None) or action) as profiler:
+        profiler.step()
+
+
 # --- callbacks of synchronous calls ---
 
 
@@ -688,8 +720,8 @@ PRINTED = {
     'Fetcher.end', 'IndexSource.get_state', 'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
     'SampleSource.close',
 }  # fmt: skip
-# What it raises becomes a part of the message of another error.
-TOLD = {'PlaceFunc', 'WorkerInitFunc'}
+# What it raises becomes a part of the message of another error, or of a profile.
+TOLD = {'PlaceFunc', 'ProfilerStackFunc', 'WorkerInitFunc'}
 
 
 # --- the cases ---

@@ -195,12 +195,41 @@ def mapped():
     raising(lambda: pair.map_tensors(fails))()
 
 
+def scheduled():
+    """Its functions refer to tensors, the second time to others."""
+    profiler = GTorch.Profiler.new()
+    for _ in range(2):
+        held = tensor()
+        profiler.set_schedule_func(lambda step, held: len(held) and GTorch.ProfilerAction.NONE, held)
+        profiler.start()
+        profiler.step()
+        profiler.stop()
+    profiler.set_schedule_func(fails)
+    raises(ValueError, profiler.start)
+
+
+def asked_for_stacks():
+    for _ in range(2):
+        held = tensor()
+        GTorch.Profiler.set_stack_func(lambda *_data, held=held: f'line {len(held)}')
+    profiler = GTorch.Profiler.new()
+    profiler.props.with_stack = True
+    profiler.start()
+    GTorch.ones(2).exp()
+    profiler.stop()
+    rows = profiler.key_averages(False, 1)
+    assert f'line {BYTES // 4}' in [rows.get_item(i).get_stack() for i in range(rows.get_n_items())]
+    GTorch.Profiler.set_stack_func(None)
+
+
 CALLS = {
     **BEGUN,
     'data_loader_set_collate_and_set_worker_init': loader_with_functions,
     'data_loader_that_ends_early': loader_that_ends_early,
     'trainer_set_training_step_and_set_validation_step': trainer_with_functions,
     'sample_map_tensors_and_collate_with': mapped,
+    'profiler_set_schedule_func': scheduled,
+    'profiler_set_stack_func': asked_for_stacks,
     'safetensors_save': saved,
     'safetensors_save_file': write_file,
     'safetensors_save_async': lambda: wait(
@@ -343,6 +372,23 @@ def graphed_function_in_its_own_function():
     return owner
 
 
+def profiler_with_its_own_method():
+    class Owner(GTorch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.profiler = GTorch.Profiler.new()
+            self.profiler.set_schedule_func(self.choose)
+            self.held = nn.Parameter(tensor())
+
+        def choose(self, _step):
+            return GTorch.ProfilerAction.NONE
+
+    owner = Owner()
+    owner.profiler.start()
+    owner.profiler.stop()
+    return owner
+
+
 def module_applied_to_itself():
     net = Big()
     net.applied = []
@@ -388,6 +434,7 @@ for _make in (
     module_whose_method_is_a_hook_of_its_child,
     module_whose_method_is_a_hook_of_its_parameter,
     graphed_function_in_its_own_function,
+    profiler_with_its_own_method,
     module_applied_to_itself,
     function_that_saves_its_result,
     signal_with_a_method_of_the_object,
@@ -512,6 +559,7 @@ SEEN = {
     'gtorch_module_register_full_backward_pre_hook', 'gtorch_data_loader_set_collate',
     'gtorch_data_loader_set_worker_init', 'gtorch_fetcher_set_collate', 'gtorch_trainer_set_training_step',
     'gtorch_trainer_set_validation_step', 'gtorch_distributed_module_register_comm_hook',
+    'gtorch_profiler_set_schedule_func', 'gtorch_profiler_set_stack_func',
 }  # fmt: skip
 
 
@@ -702,6 +750,8 @@ LEAVE_NOTHING = {
     'stream_run, which raises': raising(lambda: QUEUE.run(fails)),
     'autocast_run': lambda: GTorch.autocast_run(*AUTOCAST, PROGRESS),
     'cuda_graph_capture': capture,
+    'record_function': lambda: GTorch.record_function('a range', PROGRESS),
+    'record_function, which raises': raising(lambda: GTorch.record_function('a range', fails)),
     'gradcheck': lambda: GTorch.gradcheck(lambda x: x * 2, CHECKED),
     'gradcheck, which raises': raising(lambda: GTorch.gradcheck(fails, CHECKED)),
     'gradgradcheck': lambda: GTorch.autograd.gradgradcheck(lambda x: x * x, CHECKED),
@@ -776,6 +826,7 @@ LEAVE_SOME = {
     *(f'safetensors_{name}_lists_async' for name in ('save', 'save_file')),
     'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',
     'multiplicative_lr_new', 'multiplicative_lr_set_lr_lambda',
+    'exporter_start_async', 'profiler_set_schedule_func', 'profiler_set_stack_func',
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
     'set_place_func',
 }

@@ -253,9 +253,34 @@ memory_over_time_is_written (void)
 }
 
 static gchar *
-tell_stack (gpointer data)
+tell_stack (gpointer data, GError **error)
 {
   return g_strdup ("program.py(12): inner part\nprogram.py(3): outer");
+}
+
+static gchar *
+fail_to_tell (gpointer data, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no line is known");
+  return NULL;
+}
+
+static void
+errors_of_functions_are_told (void)
+{
+  g_autoptr (GTorchProfiler) profiler = NULL;
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1), y = NULL;
+  g_autoptr (GTorchProfileList) averages = NULL;
+  g_autoptr (GTorchProfileRow) row = NULL;
+
+  gtorch_profiler_set_stack_func (fail_to_tell, NULL, NULL);
+  profiler = started ("with-stack", TRUE);
+  y = gtorch_tensor_mm (x, x, NULL);
+  stop (profiler);
+  gtorch_profiler_set_stack_func (NULL, NULL, NULL);
+  averages = gtorch_profiler_key_averages (profiler, FALSE, 1, NULL);
+  row = find_row (averages, "mm");
+  g_assert_cmpstr (gtorch_profile_row_get_stack (row), ==, "? (no line is known)");
 }
 
 static void
@@ -324,6 +349,7 @@ main (gint argc, gchar **argv)
   TEST (files_that_cannot_be_written_are_an_error);
   TEST (memory_over_time_is_written);
   TEST (stacks_are_written);
+  TEST (errors_of_functions_are_told);
   TEST (functions_of_c_are_a_stack_too);
   result = g_test_run ();
   g_rmdir (folder);

@@ -372,7 +372,7 @@ schedules_repeat (void)
 }
 
 static GTorchProfilerAction
-every_third (guint64 step, gpointer data)
+every_third (guint64 step, gpointer data, GError **error)
 {
   (*(guint *) data)++;
   return step % 3 == 2 ? GTORCH_PROFILER_ACTION_RECORD_AND_SAVE
@@ -393,6 +393,36 @@ functions_may_be_schedules (void)
     g_assert_true (gtorch_profiler_step (profiler, NULL));
   g_assert_cmpint (n_asked, ==, 5);
   g_assert_cmpint (n_ready, ==, 1);
+  g_assert_true (gtorch_profiler_stop (profiler, NULL));
+}
+
+static GTorchProfilerAction
+fail_at (guint64 step, gpointer data, GError **error)
+{
+  if (step == *(guint64 *) data)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "not step %" G_GUINT64_FORMAT, step);
+  return GTORCH_PROFILER_ACTION_NONE;
+}
+
+static void
+errors_of_schedules_propagate (void)
+{
+  g_autoptr (GTorchProfiler) profiler = gtorch_profiler_new ();
+  g_autoptr (GError) error = NULL;
+  guint64 step = 0;
+
+  gtorch_profiler_set_schedule_func (profiler, fail_at, &step, NULL);
+  g_assert_false (gtorch_profiler_start (profiler, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_cmpstr (error->message, ==, "not step 0");
+  g_clear_error (&error);
+  step = 1;
+  g_assert_true (gtorch_profiler_start (profiler, NULL));
+  g_assert_false (gtorch_profiler_step (profiler, &error));
+  g_assert_cmpstr (error->message, ==, "not step 1");
+  g_assert_cmpint (gtorch_profiler_get_step_number (profiler), ==, 0);
+  step = 5;
+  g_assert_true (gtorch_profiler_step (profiler, NULL));
   g_assert_true (gtorch_profiler_stop (profiler, NULL));
 }
 
@@ -611,6 +641,7 @@ main (gint argc, gchar **argv)
   TEST (tables_have_the_columns_of_what_was_recorded);
   TEST (schedules_repeat);
   TEST (functions_may_be_schedules);
+  TEST (errors_of_schedules_propagate);
   TEST (what_makes_no_sense_is_refused);
   TEST (threads_are_recorded);
   TEST (profiles_begin_and_end_while_threads_work);

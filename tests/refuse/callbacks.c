@@ -180,13 +180,13 @@ module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorch
 }
 
 static GTorchProfilerAction
-schedule_func (guint64 step, gpointer user_data)
+schedule_func (guint64 step, gpointer user_data, GError **error)
 {
   return GTORCH_PROFILER_ACTION_NONE;
 }
 
 static gchar *
-stack_func (gpointer user_data)
+stack_func (gpointer user_data, GError **error)
 {
   return NULL;
 }

@@ -20,7 +20,7 @@ const convert = imports.overrides._gtorch_convert;
 const data = imports.overrides._gtorch_data;
 const defaults = imports.overrides._gtorch_defaults;
 const derived = imports.overrides._gtorch_derived;
-const {restore, restoring} = imports.overrides._gtorch_errors;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
 const {place} = imports.overrides._gtorch_place;
@@ -581,6 +581,15 @@ function overrideProfiler() {
             throw new TypeError(`record_function: name must be a string, not ${name}`);
         return within('record_function', func, () => GTorch.ProfileRange.new(name));
     }, 2);
+    const {prototype} = GTorch.Profiler;
+    const setSchedule = prototype.set_schedule_func;
+    prototype.set_schedule_func = convert.counted('set_schedule_func', function (func) {
+        if (func !== null)
+            convert.plainFunction('set_schedule_func', func);
+        setSchedule.call(this, func === null ? null
+            : step => noting(() => convert.finished('set_schedule_func', func(step))));
+    }, 1);
+    restore(prototype, 'start', 'step');
     GTorch.Profiler.set_stack_func = () => {
         throw new TypeError('set_stack_func: no function can be given, because operations may be called in ' +
             'other threads, in which none of JavaScript can run');

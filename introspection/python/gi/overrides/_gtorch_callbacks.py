@@ -22,6 +22,7 @@ RUNNERS = {
     ('Stream', 'run'): 1,
     ('CUDAGraph', 'capture'): 3,
     (None, 'autocast_run'): 4,
+    (None, 'record_function'): 1,
 }
 # The number of arguments before the cancellable and the callback of what the accelerator begins.
 BEGINNERS = {
@@ -68,8 +69,8 @@ def _by_mixin(owner, name):
             convert_bool(cached),
             call,
         )
-    if name == 'capture':
-        return mixin.capture
+    if name in ('capture', 'record_function'):
+        return getattr(mixin, name)
     return lambda self, call: mixin.run(f'{owner}.{name}', self, call)
 
 

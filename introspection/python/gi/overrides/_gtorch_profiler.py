@@ -7,11 +7,14 @@ import json
 import os
 import sys
 import warnings
+import weakref
 
 from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
+from gi.overrides._gtorch_errors import passes, restores
+from gi.overrides._gtorch_hooks import describe, kept
 from gi.overrides._gtorch_nvtx import emit_nvtx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -143,6 +146,28 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         prof.export_chrome_trace(os.path.join(dir_name, f'{worker}.{time.time_ns()}.pt.trace.json{end}'))
 
     return handler_fn
+
+
+def _set_schedule_func(raw):
+    """@raw, whose function is where the collector sees it, and raises out of start() and step()."""
+
+    def set_schedule_func(self, func, *data):
+        if func is None:
+            raw(self, None)
+            kept(self).functions.clear()
+            return
+        if not callable(func):
+            raise TypeError(f'set_schedule_func(): {func!r} cannot be called')
+        owner = weakref.ref(self)
+
+        def call(step, *_data):
+            return GTorch.ProfilerAction(int(kept(owner()).functions[0](step, *data)))
+
+        raw(self, passes(describe('set_schedule_func', func), call))
+        kept(self).functions[0] = func
+
+    set_schedule_func.__doc__ = raw.__doc__
+    return set_schedule_func
 
 
 # --- what was recorded ---
@@ -302,7 +327,7 @@ class profile:  # noqa: N801, the name is PyTorch's
         self.record_shapes, self.profile_memory = bool(record_shapes), bool(profile_memory)
         self.with_stack, self.with_flops = bool(with_stack), bool(with_flops)
         if schedule is not None:
-            self._profiler.set_schedule_func(lambda step, *_data: GTorch.ProfilerAction(schedule(step).value))
+            self._profiler.set_schedule_func(lambda step: schedule(step).value)
         self._profiler.connect('trace-ready', self._ready)
 
     def _ready(self, _profiler):
@@ -444,6 +469,9 @@ _SimpleProfile.__name__ = _SimpleProfile.__qualname__ = 'profile'
 
 
 def install(submodule):
+    GTorch.Profiler.set_schedule_func = _set_schedule_func(GTorch.Profiler.set_schedule_func)
+    for name in ('start', 'step'):
+        setattr(GTorch.Profiler, name, restores(getattr(GTorch.Profiler, name)))
     shared = {'record_function': record_function, 'DeviceType': DeviceType}
     found = (ProfilerActivity, ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler)
     submodule('profiler', 'What the program does, and for how long.', {
