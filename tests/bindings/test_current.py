@@ -7,6 +7,7 @@ tests/fake-cuda."""
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import pathlib
 import re
@@ -305,6 +306,22 @@ def normalized(device):
     return seen[0]
 
 
+def timeline(device):
+    """The device whose memory is in the file: each has as many tensors as its number and one more."""
+    profiler = GTorch.Profiler.new()
+    profiler.props.profile_memory = True
+    profiler.start()
+    held = [[GTorch.zeros(N_ELEMENTS, device=f'cuda:{i}') for _ in range(i + 1)] for i in range(2)]
+    profiler.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, 'memory.raw.json')
+        profiler.export_memory_timeline(Gio.File.new_for_path(str(path)), device, None)
+        events = json.loads(path.read_text('utf-8'))
+    n_bytes = sum(event[2] for event in events if event[2] > 0)
+    assert n_bytes in [4 * N_ELEMENTS * len(tensors) for tensors in held], n_bytes
+    return GTorch.device(f'cuda:{n_bytes // (4 * N_ELEMENTS) - 1}')
+
+
 PLACES = {
     'DefaultDeviceGuard.new': guarded(GTorch.DefaultDeviceGuard, lambda: GTorch.zeros(1).device),
     'DeviceGuard.new': guarded(GTorch.DeviceGuard, lambda: GTorch.device(cuda.current_device())),
@@ -316,6 +333,7 @@ PLACES = {
     'MemorySource.allocate': source_asked(lambda s, d: s.allocate(d, 512, 0)),
     'MemorySource.release': source_asked(lambda s, d: s.release(d, 512, 512, 0)),
     'Module.to': move_module,
+    'Profiler.export_memory_timeline': timeline,
     'PackedSequence.to': lambda d: packed().to(d).data.device,
     'Sample.to_device': lambda d: (
         GTorch.Sample.new_tensor(GTorch.ones(2)).to_device(d, False).get_tensor().device

@@ -159,7 +159,7 @@ def one_element_is_a_number():
     z = GTorch.tensor(2.5)
     assert z.item() == float(z) == complex(z) == 2.5 and int(z) == 2
     assert f'{z:.2f}' == '2.50' and f'{z}' == '2.5' and f'{(z * 2).requires_grad_()}' == '5.0'
-    assert f'{GTorch.tensor(True)}' == 'True' and f'{GTorch.ones(1)}' == 'tensor([1.])'
+    assert f'{GTorch.tensor(True)}' == 'True' and f'{GTorch.ones(1, device="cpu")}' == 'tensor([1.])'
     assert f'{GTorch.nn.Parameter(z)}' == repr(GTorch.nn.Parameter(z))
     assert [10, 20, 30][GTorch.tensor(1)] == 20
     raises(TypeError, 'float32', operator.index, z)
