@@ -139,6 +139,10 @@ main (gint argc, gchar **argv)
   GTestDBus *daemon;
   gint result;
 
+#ifdef __SANITIZE_THREAD__
+  g_print ("1..0 # SKIP GLib's threads of the bus are not seen\n");
+  return 0;
+#endif
   g_test_init (&argc, &argv, NULL);
   daemon_program = g_find_program_in_path ("dbus-daemon");
   if (daemon_program == NULL)

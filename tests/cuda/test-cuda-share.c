@@ -7,132 +7,17 @@
 #include "config.h"
 
 #include <gtorch/elements/gtorch-loan-private.h>
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cuda-test.h"
+#include "handle-messages.h"
 
 #define SOCKET  3 /* of the other process */
 #define PATIENT (10 * G_USEC_PER_SEC)
 
 static const gchar *program;
-
-/* --- messages, with file descriptors --- */
-
-typedef struct
-{
-  guint8 data[4096];
-  gssize n;
-  gint fds[64];
-  gsize n_fds;
-} Message;
-
-static void
-put (gint socket, gconstpointer data, gsize n, const gint *fds, gsize n_fds)
-{
-  struct iovec part = { (gpointer) data, n };
-  gchar control[CMSG_SPACE (64 * sizeof (gint))] = { 0 };
-  struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
-
-  g_assert_cmpuint (n_fds, <=, 64);
-  if (n_fds > 0)
-    {
-      struct cmsghdr *rights;
-
-      header.msg_control = control;
-      header.msg_controllen = CMSG_SPACE (n_fds * sizeof (gint));
-      rights = CMSG_FIRSTHDR (&header);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN (n_fds * sizeof (gint));
-      memcpy (CMSG_DATA (rights), fds, n_fds * sizeof (gint));
-    }
-  g_assert_cmpint (sendmsg (socket, &header, MSG_NOSIGNAL), ==, (gssize) n);
-}
-
-/* The fake GPUs of a process work only while it calls them. */
-static void
-let_gpus_work (void)
-{
-  guint i, n = gtorch_device_manager_get_device_count (gtorch_device_manager_get_default ());
-
-  for (i = 0; i < n; i++)
-    if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (i)), NULL))
-      gtorch_cuda.cuStreamQuery (NULL);
-}
-
-static void
-await_input (gint socket)
-{
-  struct pollfd ready = { socket, POLLIN, 0 };
-
-  while (poll (&ready, 1, 1) == 0)
-    let_gpus_work ();
-}
-
-static gboolean
-get (gint socket, Message *message)
-{
-  struct iovec part = { message->data, sizeof message->data - 1 };
-  gchar control[CMSG_SPACE (64 * sizeof (gint))] = { 0 };
-  struct msghdr header = {
-    .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
-  };
-  struct cmsghdr *rights;
-
-  await_input (socket);
-  message->n_fds = 0;
-  message->n = recvmsg (socket, &header, MSG_CMSG_CLOEXEC);
-  if (message->n <= 0)
-    return FALSE;
-  message->data[message->n] = 0;
-  rights = CMSG_FIRSTHDR (&header);
-  if (rights != NULL)
-    {
-      message->n_fds = (rights->cmsg_len - CMSG_LEN (0)) / sizeof (gint);
-      memcpy (message->fds, CMSG_DATA (rights), message->n_fds * sizeof (gint));
-    }
-  return TRUE;
-}
-
-static void
-close_fds (Message *message)
-{
-  gsize i;
-
-  for (i = 0; i < message->n_fds; i++)
-    close (message->fds[i]);
-  message->n_fds = 0;
-}
-
-static void
-put_handle (gint socket, gchar command, GTorchTensorHandle *handle)
-{
-  g_autoptr (GByteArray) all = g_byte_array_new ();
-  GBytes *bytes = gtorch_tensor_handle_get_bytes (handle);
-  const gint *fds;
-  gsize n_fds;
-
-  fds = gtorch_tensor_handle_get_fds (handle, &n_fds);
-  g_byte_array_append (all, (const guint8 *) &command, 1);
-  g_byte_array_append (all, g_bytes_get_data (bytes, NULL), (guint) g_bytes_get_size (bytes));
-  put (socket, all->data, all->len, fds, n_fds);
-}
-
-/* The handle of a message, or NULL; closes the message's file descriptors. */
-static GTorchTensorHandle *
-handle_of (Message *message, GError **error)
-{
-  g_autoptr (GBytes) bytes = g_bytes_new (message->data + 1, (gsize) message->n - 1);
-  GTorchTensorHandle *handle =
-      gtorch_tensor_handle_new_from_bytes (bytes, message->fds, message->n_fds, error);
-
-  close_fds (message);
-  return handle;
-}
 
 static gdouble
 sum_of (GTorchTensor *x)
@@ -793,6 +678,10 @@ main (gint argc, gchar **argv)
   program = argv[0];
   if (argc == 2 && strcmp (argv[1], "--serve") == 0)
     return serve ();
+#ifdef __SANITIZE_THREAD__
+  g_print ("1..0 # SKIP what other processes do is not seen\n");
+  return 0;
+#endif
   g_test_init (&argc, &argv, NULL);
   TEST (both_processes_have_the_same_memory);
   TEST (views_and_large_tensors_arrive);
