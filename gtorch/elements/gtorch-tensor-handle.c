@@ -146,7 +146,10 @@ check_movable (GTorchImpl *impl, GError **error)
 static gboolean
 share_host_memory (GTorchImpl *impl, GError **error)
 {
-  if (impl->storage->n_bytes == 0 || gtorch_shared_memory_find (impl->storage) != NULL)
+  const struct _GTorchShareBackend *shares = GTORCH_DEVICE_GET_CLASS (impl->device)->shares;
+
+  if (shares != NULL && shares->move != NULL
+      && (impl->storage->n_bytes == 0 || gtorch_shared_memory_find (impl->storage) != NULL))
     return TRUE;
   return check_movable (impl, error) && gtorch_impl_wait ("share_memory", impl, error)
          && gtorch_shared_memory_move (impl->storage, error);

@@ -85,7 +85,7 @@ what_the_backend_leaves_out_is_refused (void)
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) external = gtorch_stream_new_external (plain, NULL, &error);
   g_autoptr (GTorchTensor) x = NULL;
-  g_autoptr (GTorchMemorySource) source = NULL;
+  gint64 n;
 
   g_assert_null (external);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
@@ -93,6 +93,18 @@ what_the_backend_leaves_out_is_refused (void)
   g_assert_false (gtorch_device_can_access_peer (plain, gtorch_device_cpu ()));
   g_assert_false (gtorch_device_enable_peer (plain, gtorch_device_cpu (), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  for (n = 0; n < 2; n++) /* tensors without elements, too */
+    {
+      g_autoptr (GTorchTensorHandle) handle = NULL;
+
+      g_clear_error (&error);
+      g_clear_object (&x);
+      x = gtorch_zeros (&n, 1, GTORCH_DTYPE_FLOAT32, plain, NULL);
+      handle = gtorch_tensor_handle_new (x, &error);
+      g_assert_null (handle);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+      g_assert_nonnull (strstr (error->message, "the device cannot share memory"));
+    }
 }
 
 int
