@@ -698,6 +698,8 @@ const FaultProgram fault_programs_once[] = {
   { "share-segments",    share,       8,       "vmm=0" },
   { "share-driver-pool", share,       8,       DRIVER_POOL },
   { "share-new-memory",  share_new,   8,       DRIVER_POOL },
+  { "borrow",            fault_borrow, 8 },
+  { "borrow-segments",   fault_borrow, 8,      "vmm=0" },
   { NULL },
 };
 /* clang-format on */

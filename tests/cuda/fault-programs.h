@@ -21,4 +21,8 @@ typedef struct
 extern const FaultProgram fault_programs[];      /* these run again and again in one process */
 extern const FaultProgram fault_programs_once[]; /* these start in their own process */
 
+/* fault-lender.c: opens a tensor of another process, which is this program with the argument --lend. */
+gboolean fault_borrow (gdouble *result, GError **error);
+int fault_lend (void);
+
 G_END_DECLS

@@ -378,6 +378,8 @@ main (gint argc, gchar **argv)
   program_file = argv[0];
   if (argc == 6 && g_str_equal (argv[1], "--alone"))
     return run_alone (argv + 2);
+  if (argc == 2 && g_str_equal (argv[1], "--lend"))
+    return fault_lend ();
   g_test_init (&argc, &argv, NULL);
   failed = g_hash_table_new (g_str_hash, g_str_equal);
   for (program = fault_programs_once; program->name != NULL; program++)

@@ -169,8 +169,8 @@ close_memory (Opened *opened, gsize mapped)
       gtorch_cuda.cuIpcCloseMemHandle (opened->address);
       return;
     }
-  if (mapped > 0)
-    gtorch_cuda.cuMemUnmap (opened->address, mapped);
+  if (mapped > 0 && gtorch_cuda.cuMemUnmap (opened->address, mapped) != CUDA_SUCCESS)
+    return; /* what stays mapped keeps its addresses */
   gtorch_cuda.cuMemAddressFree (opened->address, opened->size);
 }
 
