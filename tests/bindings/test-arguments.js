@@ -352,7 +352,8 @@ tap.add('functions_that_continue_later_are_refused', () => {
                 error.message.includes(': the function must be a plain one'));
         }
         const isOption = name.startsWith('triplet_margin_'); // of which bind() says that it is undefined
-        const isSetting = isOption || /collate|^(AveragedModel|Profiler|Trainer)\.set_/.test(name); // may be null
+        // these may be null
+        const isSetting = isOption || /collate|^(AveragedModel|Profiler|Trainer)\.set_/.test(name);
         const none = [...isSetting ? [] : [null], ...isOption ? [] : [undefined]];
         for (const value of [...none, 3, 'x', {}]) {
             tap.throws(() => take(value), error => error instanceof TypeError &&
