@@ -152,7 +152,7 @@ static const Point points[] = {
   { "clamp_min", point_clamp_min, 2, 3, { { 0, 1, -1 }, { 0, 0, 0 } }, { { 1, 2, 0 }, { 0, 0, 3 } }, TRUE, { { 0 } } },
   { "clamp_max", point_clamp_max, 2, 3, { { 0, 1, -1 }, { 0, 0, 0 } }, { { 1, 0, 3 }, { 0, 2, 0 } }, TRUE, { { 0 } } },
   { "hinge_embedding", point_hinge_embedding, 2, 2, { { 1, 0.5 }, { -1, -1 } }, { { -1, -2 }, { 0, 0 } }, TRUE, { { 0 } } },
-  { "margin_ranking", point_margin_ranking, 2, 1, { { 1 }, { 1 } }, { { -1 }, { 1 } }, TRUE, { { 0 } } },
+  { "margin_ranking", point_margin_ranking, 2, 1, { { 1 }, { 1 } }, { { -1 }, { 1 } }, TRUE, { { -1 }, { 1 } } },
   /* far from 0 */
   { "elu", point_elu, 1, 3, { { 0, 1000, -1000 } }, { { 1, 2, 0 } }, TRUE, { { 1, 0, 0 } } },
   { "softplus", point_softplus, 1, 2, { { 1000, -1000 } }, { { 1, 0 } }, TRUE, { { 0 } } },
