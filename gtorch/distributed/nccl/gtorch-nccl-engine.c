@@ -465,18 +465,17 @@ add_to_graph (GTorchCapture *capture, NcclComm *comm, NcclOp *const *ops, guint 
 {
   g_autoptr (GPtrArray) tokens = g_ptr_array_new ();
   gboolean result = TRUE;
-  guint i, j;
+  guint i;
 
   g_ptr_array_add (tokens, comm->token);
   for (i = 0; result && i < n; i++)
     {
       const GTorchCollective *collective = ops[i]->collective;
-      g_autoptr (GPtrArray) read = g_ptr_array_copy (collective->inputs, NULL, NULL);
+      g_autoptr (GPtrArray) read = g_ptr_array_new ();
 
-      g_ptr_array_set_free_func (read, NULL);
+      g_ptr_array_extend (read, collective->inputs, NULL, NULL);
       if (gtorch_nccl_reads_outputs (collective))
-        for (j = 0; j < collective->outputs->len; j++)
-          g_ptr_array_add (read, collective->outputs->pdata[j]);
+        g_ptr_array_extend (read, collective->outputs, NULL, NULL);
       result =
           GTORCH_CAPTURE_BASE (capture)->klass->add_work (capture, comm->stream, ops[i]->name, read,
                                                           ops[i]->is_barrier ? tokens
