@@ -49,6 +49,7 @@ static GHashTable *by_number;  /* guint64 * → GTorchLoan */
 static GHashTable *by_storage; /* GTorchStorage → GTorchLoan */
 static GHashTable *all_taken;  /* set of Taken */
 static guint64 last_number;
+static guint n_lent; /* storages, until they are dropped: those that the tables have lost, too */
 static gint watching = -1; /* epoll */
 
 static void
@@ -105,8 +106,12 @@ watch (gpointer data)
       else
         loan = NULL;
       g_mutex_unlock (&lock);
-      if (loan != NULL)
-        loan_free (loan);
+      if (loan == NULL)
+        continue;
+      loan_free (loan);
+      g_mutex_lock (&lock);
+      n_lent--;
+      g_mutex_unlock (&lock);
     }
   return NULL;
 }
@@ -150,6 +155,7 @@ close_ends (void)
           by_number); /* their storages are of a device that the child cannot use */
       g_hash_table_remove_all (by_storage);
     }
+  n_lent = 0;
   if (all_taken != NULL)
     {
       g_hash_table_iter_init (&iter, all_taken);
@@ -198,6 +204,7 @@ loan_new (GTorchStorage *storage, GError **error)
   loan->storage = gtorch_storage_ref (storage);
   g_hash_table_insert (by_number, &loan->number, loan);
   g_hash_table_insert (by_storage, storage, loan);
+  n_lent++;
   return loan;
 }
 
@@ -316,7 +323,7 @@ gtorch_loans_count (void)
   guint n;
 
   g_mutex_lock (&lock);
-  n = by_number != NULL ? g_hash_table_size (by_number) : 0;
+  n = n_lent;
   g_mutex_unlock (&lock);
   return n;
 }

@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include <dlfcn.h>
+
 #include <gtorch/base/gtorch-check-private.h>
 #include <gtorch/check/gtorch-checks-private.h>
 
@@ -132,14 +134,25 @@ check_blocking (gint64 limit)
   gtorch_checks_set (GTORCH_CHECK_BLOCKING);
 }
 
+/* In a program that contains the library, its functions have no names at run time. */
+static gboolean
+functions_have_names (void)
+{
+  Dl_info info;
+
+  return dladdr ((gpointer) gtorch_stream_synchronize, &info) != 0 && info.dli_sname != NULL;
+}
+
 static void
 assert_warned (const gchar *function)
 {
+  const gchar *known = functions_have_names () ? function : "the library";
+
   g_assert_cmpuint (n_warnings, ==, 1);
   g_test_message ("%s", warning);
   g_assert_true (g_str_has_prefix (warning, "blocking: a main context waited "));
   g_assert_nonnull (strstr (warning, " ms for cuda:0 in "));
-  g_assert_nonnull (strstr (warning, function));
+  g_assert_nonnull (strstr (warning, known));
   g_assert_nonnull (strstr (warning, ", after its operation "));
   g_assert_nonnull (strstr (warning, "test-cuda-blocking"));
 }
