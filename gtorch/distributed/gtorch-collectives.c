@@ -247,23 +247,13 @@ begin_made (GTorchProcessGroup *group, GTorchCollective *collective, GError **er
   return collective == NULL ? NULL : begin (group, collective, error);
 }
 
-/* Several of one kind, one behind the other: the last ends after all of them, with an error if one before
- * it has failed. Looks at all before the first begins. */
+/* One behind the other: the last ends after all of them, with an error if one before it has failed. */
 static GTorchWork *
-begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives, GError **error)
+begin_each (GTorchProcessGroup *group, GPtrArray *collectives, GError **error)
 {
   g_autoptr (GTorchWork) work = NULL;
   guint i;
 
-  if (collectives->len == 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are no tensors; it takes one or more"), name);
-      return NULL;
-    }
-  for (i = 0; i < collectives->len; i++)
-    if (!check_overlap (collectives->pdata[i], error))
-      return NULL;
   for (i = 0; i < collectives->len; i++)
     {
       g_clear_object (&work);
@@ -272,6 +262,66 @@ begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives,
         return NULL;
     }
   return g_steal_pointer (&work);
+}
+
+static gboolean
+check_devices (const gchar *name, GPtrArray *collectives, GError **error)
+{
+  GTorchDevice *device = NULL;
+  guint i;
+
+  for (i = 0; i < collectives->len; i++)
+    {
+      const GTorchCollective *collective = collectives->pdata[i];
+      GTorchDevice *own = gtorch_impl_device (collective->outputs->pdata[0]);
+
+      if (device != NULL && device != own)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                       _ ("%s: the tensors are on %s and %s; they are on one device"), name,
+                       gtorch_device_name (device), gtorch_device_name (own));
+          return FALSE;
+        }
+      device = own;
+    }
+  return TRUE;
+}
+
+/* Several of one kind, in a batch if the engine has them. Looks at all before the first begins. */
+static GTorchWork *
+begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives, GError **error)
+{
+  GTorchEngine *engine = gtorch_process_group_get_engine (group, name, error);
+  g_autoptr (GTorchWork) work = NULL;
+  GError *local = NULL;
+  guint i;
+
+  if (engine == NULL)
+    return NULL;
+
+  if (collectives->len == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are no tensors; it takes one or more"), name);
+      return NULL;
+    }
+  if (!check_devices (name, collectives, error))
+    return NULL;
+  for (i = 0; i < collectives->len; i++)
+    if (!check_overlap (collectives->pdata[i], error))
+      return NULL;
+  if (collectives->len == 1 || engine->klass->begin_batch == NULL || engine->in_batch)
+    return begin_each (group, collectives, error);
+  if (!engine->klass->begin_batch (engine, error))
+    return NULL;
+  work = begin_each (group, collectives, &local);
+  if (work == NULL)
+    {
+      engine->klass->drop_batch (engine, local);
+      g_propagate_error (error, local);
+      return NULL;
+    }
+  return engine->klass->end_batch (engine, error) ? g_steal_pointer (&work) : NULL;
 }
 
 static void
@@ -335,6 +385,48 @@ gtorch_process_group_broadcast (GTorchProcessGroup *self, GTorchTensor *tensor, 
       || !add_tensor (self, collective, collective->outputs, tensor, error))
     return NULL;
   return begin (self, g_steal_pointer (&collective), error);
+}
+
+/**
+ * gtorch_process_group_broadcast_coalesced:
+ * @self: a group
+ * @tensors: (array length=n_tensors): what is sent by @src, and overwritten elsewhere
+ * @n_tensors: the number of @tensors, 1 or more
+ * @src: the rank that sends
+ * @error: return location for an error
+ *
+ * Copies several tensors, of any dtypes, from one rank to all others, as [method@ProcessGroup.broadcast]
+ * does one. NCCL moves them together, without copies: many small tensors, such as those of a module, take
+ * about as long as one of their size. Nothing begins if one cannot be sent.
+ *
+ * ```python
+ * group.broadcast_coalesced([p.detach() for p in model.parameters()], 0).wait()
+ * ```
+ *
+ * Returns: (transfer full): work that is over when all are, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_broadcast_coalesced (GTorchProcessGroup *self, GTorchTensor **tensors,
+                                          gsize n_tensors, gint src, GError **error)
+{
+  const gchar *const name = "broadcast_coalesced";
+  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && gtorch_are_tensors (tensors, n_tensors),
+                        NULL);
+  for (i = 0; i < n_tensors; i++)
+    {
+      GTorchCollective *collective = gtorch_collective_new (GTORCH_COLLECTIVE_BROADCAST, name);
+
+      g_ptr_array_add (all, collective);
+      if (!check_rank (self, collective, src, error)
+          || !add_tensor (self, collective, collective->outputs, tensors[i], error))
+        return NULL;
+    }
+  return begin_all (self, name, all, error);
 }
 
 /**

@@ -10,6 +10,11 @@
 G_BEGIN_DECLS
 
 GTORCH_AVAILABLE_IN_0_1
+GTorchWork *gtorch_process_group_broadcast_coalesced (GTorchProcessGroup *self,
+                                                      GTorchTensor **tensors, gsize n_tensors,
+                                                      gint src,
+                                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_all_reduce_coalesced (GTorchProcessGroup *self,
                                                        GTorchTensor **tensors, gsize n_tensors,
                                                        GTorchReduceOp op,

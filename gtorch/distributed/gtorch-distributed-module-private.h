@@ -97,9 +97,9 @@ gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);
 
-/* Gives all ranks of a group the elements that a tensor has in one of them. */
-gboolean gtorch_group_send_tensor (GTorchProcessGroup *group, GTorchTensor *tensor, gint source,
-                                   GError **error);
+/* Gives all ranks of a group the elements that tensors have in one of them. */
+gboolean gtorch_group_send_tensors (GTorchProcessGroup *group, GPtrArray *tensors, gint source,
+                                    GError **error);
 
 /* --- uneven inputs --- */
 

@@ -80,9 +80,11 @@ typedef struct
                     GCancellable *cancellable, GError **error);
   /* Ends all that is under way with the error; no further operation begins. */
   void (*abort) (GTorchEngine *engine, const GError *reason);
-  /* What is started between the two is enqueued as one by the second. */
+  /* What is started between the two is enqueued as one by the second; `drop_batch` ends the batch instead,
+   * and none of it begins. */
   gboolean (*begin_batch) (GTorchEngine *engine, GError **error);
   gboolean (*end_batch) (GTorchEngine *engine, GError **error);
+  void (*drop_batch) (GTorchEngine *engine, const GError *reason);
   gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
   gboolean has_factor;     /* whether it multiplies before it adds up */
 } GTorchEngineClass;
@@ -90,6 +92,7 @@ typedef struct
 struct _GTorchEngine
 {
   const GTorchEngineClass *klass;
+  gboolean in_batch; /* between `begin_batch` and the end of the batch; set by the engine */
 };
 
 extern const GTorchEngineClass gtorch_mpi_engine;

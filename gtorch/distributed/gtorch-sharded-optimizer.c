@@ -189,90 +189,6 @@ share_owns (gpointer data, GTorchOptimizer *optimizer, GTorchTensor *param)
   return find_owner (self, optimizer, param) == gtorch_process_group_get_rank (self->group);
 }
 
-/* Parameters of one owner, dtype and device go as one tensor of up to so many bytes: few large messages take
- * less time than many small ones. */
-#define MESSAGE ((gsize) 64 << 20)
-
-static gboolean
-belong_together (GTorchTensor *a, GTorchTensor *b)
-{
-  return gtorch_tensor_get_dtype (a) == gtorch_tensor_get_dtype (b)
-         && gtorch_tensor_get_device (a) == gtorch_tensor_get_device (b);
-}
-
-/* Sends the tensors that are one behind the other in `flat`, or gets them. */
-static gboolean
-move (GPtrArray *params, GTorchTensor *flat, gboolean is_owner, GError **error)
-{
-  gint64 start = 0;
-  guint i;
-
-  for (i = 0; i < params->len; i++)
-    {
-      const GTorchImpl *impl = gtorch_tensor_unwrap (params->pdata[i]);
-      g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (params->pdata[i], error);
-      g_autoptr (GTorchTensor) span =
-          plain == NULL ? NULL : gtorch_tensor_narrow (flat, 0, start, impl->numel, error);
-      g_autoptr (GTorchTensor) view =
-          span == NULL ? NULL : gtorch_tensor_view (span, impl->shape, impl->n_dims, error);
-
-      if (view == NULL
-          || gtorch_tensor_copy_inplace (is_owner ? view : plain, is_owner ? plain : view, FALSE,
-                                         error)
-                 == NULL)
-        return FALSE;
-      start += impl->numel;
-    }
-  return TRUE;
-}
-
-static gboolean
-send_together (GTorchShardedOptimizer *self, GPtrArray *params, gint owner, gint64 numel,
-               GError **error)
-{
-  const gboolean is_owner = owner == gtorch_process_group_get_rank (self->group);
-  g_autoptr (GTorchTensor) flat = NULL;
-  g_autoptr (GTorchWork) work = NULL;
-
-  if (params->len == 1)
-    return gtorch_group_send_tensor (self->group, params->pdata[0], owner, error);
-  flat = gtorch_empty (&numel, 1, gtorch_tensor_get_dtype (params->pdata[0]),
-                       gtorch_tensor_get_device (params->pdata[0]), error);
-  if (flat == NULL || (is_owner && !move (params, flat, TRUE, error)))
-    return FALSE;
-  work = gtorch_process_group_broadcast (self->group, flat, owner, error);
-  return work != NULL && gtorch_work_join (work, error)
-         && (is_owner || move (params, flat, FALSE, error));
-}
-
-static gboolean
-send_of_owner (GTorchShardedOptimizer *self, GPtrArray *params, gint owner, GError **error)
-{
-  guint i, k;
-
-  for (i = 0; i < params->len; i = k)
-    {
-      g_autoptr (GPtrArray) part = g_ptr_array_new ();
-      gsize n_bytes = 0;
-      gint64 numel = 0;
-
-      for (k = i; k < params->len; k++)
-        {
-          const gsize own = gtorch_impl_n_bytes (gtorch_tensor_unwrap (params->pdata[k]));
-
-          if (k > i
-              && (!belong_together (params->pdata[i], params->pdata[k]) || n_bytes + own > MESSAGE))
-            break;
-          g_ptr_array_add (part, params->pdata[k]);
-          n_bytes += own;
-          numel += gtorch_tensor_get_numel (params->pdata[k]);
-        }
-      if (!send_together (self, part, owner, numel, error))
-        return FALSE;
-    }
-  return TRUE;
-}
-
 static gboolean
 share_end (gpointer data, GTorchOptimizer *optimizer, GError **error)
 {
@@ -292,7 +208,7 @@ share_end (gpointer data, GTorchOptimizer *optimizer, GError **error)
         if (find_owner (self, optimizer, params->pdata[i]) == owner
             && gtorch_tensor_get_numel (params->pdata[i]) > 0)
           g_ptr_array_add (own, params->pdata[i]);
-      if (!send_of_owner (self, own, owner, error))
+      if (!gtorch_group_send_tensors (self->group, own, owner, error))
         return FALSE;
     }
   return TRUE;

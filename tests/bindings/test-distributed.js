@@ -30,6 +30,8 @@ tap.add('several_tensors_go_together', () => {
     tap.assert(work.wait(-1, null));
     tap.equal([a.toArray(), b.toArray()], [[1, 2], [3]]);
     tap.equal(work.source_rank, -1);
+    tap.assert(group.broadcast_coalesced([a, b], 0).wait(-1, null));
+    tap.equal([a.toArray(), b.toArray()], [[1, 2], [3]]);
     tap.throws(() => group.all_reduce_coalesced([], GTorch.ReduceOp.SUM),
         error => error.matches(GTorch.Error, GTorch.Error.INVALID) && error.message.includes('one or more'));
 });

@@ -170,6 +170,11 @@ def rank_several_tensors_go_together():
     a, b = torch.ones(2), torch.tensor([[rank]])
     dist.all_reduce_coalesced([a, b])
     assert a.tolist() == [3, 3] and b.tolist() == [[3]]
+    a, b = torch.full((2,), float(rank)), torch.tensor([rank])
+    dist.broadcast_coalesced([a, b], 1)
+    assert a.tolist() == [1, 1] and b.tolist() == [1]
+    tap.raises(ValueError, lambda: dist.broadcast_coalesced([a], N), f'rank {N} is out of range')
+    tap.raises(TypeError, lambda: dist.broadcast_coalesced(a), 'a list of tensors')
     outputs = [[torch.zeros(2), torch.zeros(1)] for _ in range(N)]
     dist.all_gather_coalesced(outputs, [torch.full((2,), float(rank)), torch.ones(1) * -rank])
     assert [[one.tolist() for one in ones] for ones in outputs] == [[[r, r], [-r]] for r in range(N)]

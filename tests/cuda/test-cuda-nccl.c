@@ -326,6 +326,37 @@ two_ranks_exchange_messages (void)
 }
 
 static void
+several_tensors_go_in_a_batch (void)
+{
+  g_autoptr (GTorchTensor) a = numbers (N, GTORCH_DTYPE_BFLOAT16, rank);
+  g_autoptr (GTorchTensor) b = numbers (3, GTORCH_DTYPE_INT64, rank);
+  g_autoptr (GTorchTensor) complex = numbers (N, GTORCH_DTYPE_COMPLEX64, rank);
+  GTorchTensor *both[] = { a, b }, *mixed[] = { a, complex };
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+
+  make_group (60);
+  assert_done (gtorch_process_group_broadcast_coalesced (group, both, 2, size - 1, &error), &error);
+  assert_same (a, N, size - 1);
+  assert_same (b, 3, size - 1);
+  /* within a batch of the program they are part of that */
+  g_assert_true (gtorch_process_group_begin_batch (group, &error));
+  work = gtorch_process_group_broadcast_coalesced (group, both, 2, 0, &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_process_group_end_batch (group, &error));
+  assert_done (g_steal_pointer (&work), &error);
+  assert_same (b, 3, size - 1);
+  /* NCCL has no product of complex numbers; the first tensor is not reduced by itself */
+  g_assert_null (gtorch_process_group_all_reduce_coalesced (group, mixed, 2,
+                                                            GTORCH_REDUCE_OP_PRODUCT, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  assert_same (a, N, size - 1);
+  assert_done (gtorch_process_group_broadcast_coalesced (group, both, 2, 0, &error), &error);
+  assert_same (a, N, size - 1);
+}
+
+static void
 some_ranks_are_a_group (void)
 {
   const gint64 ranks[] = { 2, 0 };
@@ -860,6 +891,7 @@ static const struct
   { "parts_are_reduced_and_exchanged", 3, parts_are_reduced_and_exchanged },
   { "one_rank_gets_the_sum", 4, one_rank_gets_the_sum },
   { "two_ranks_exchange_messages", 3, two_ranks_exchange_messages },
+  { "several_tensors_go_in_a_batch", 3, several_tensors_go_in_a_batch },
   { "some_ranks_are_a_group", 3, some_ranks_are_a_group },
   { "work_is_waited_for_in_each_way", 2, work_is_waited_for_in_each_way },
   { "graphs_have_collectives", 2, graphs_have_collectives },

@@ -474,12 +474,23 @@ several_tensors_go_together (void)
                            output = numbers (3, GTORCH_DTYPE_FLOAT32, -1);
   g_autoptr (GTorchTensor) strided = NULL, matrix = NULL;
   g_autoptr (GError) error = NULL;
-  GTorchTensor *both[] = { a, b }, *bad[2];
+  g_autoptr (GTorchTensor) a_sent = NULL, b_sent = NULL;
+  GTorchTensor *both[] = { a, b }, *bad[2], *sent[2];
 
   assert_done (
       gtorch_process_group_all_reduce_coalesced (group, both, 2, GTORCH_REDUCE_OP_SUM, &error));
   assert_values (a, 9, expect_plain_sum);
   assert_values (b, 4, expect_plain_sum);
+  a_sent = numbers (9, GTORCH_DTYPE_FLOAT32, rank);
+  b_sent = numbers (4, GTORCH_DTYPE_INT8, rank);
+  sent[0] = a_sent;
+  sent[1] = b_sent;
+  assert_done (gtorch_process_group_broadcast_coalesced (group, sent, 2, size - 1, &error));
+  assert_values (a_sent, 9, expect_last);
+  assert_values (b_sent, 4, expect_last);
+  g_assert_null (gtorch_process_group_broadcast_coalesced (group, sent, 2, size, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_clear_error (&error);
   assert_done (gtorch_process_group_all_gather_coalesced (group, &gathered, 1, &two, 1, &error));
   assert_values (gathered, 2 * size, expect_two_gathered);
   assert_done (gtorch_process_group_reduce_scatter_coalesced (group, &output, 1, &input, 1,

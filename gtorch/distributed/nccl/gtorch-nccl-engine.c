@@ -659,6 +659,7 @@ nccl_begin_batch (GTorchEngine *engine, GError **error)
   if (self->batch == NULL)
     {
       self->batch = g_ptr_array_new_with_free_func (gtorch_nccl_op_unref);
+      engine->in_batch = TRUE;
       return TRUE;
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -674,6 +675,7 @@ nccl_end_batch (GTorchEngine *engine, GError **error)
   GError *local = NULL;
   guint i, n;
 
+  engine->in_batch = FALSE;
   for (i = 0; batch != NULL && i < batch->len; i += n)
     {
       NcclOp *const *ops = (NcclOp *const *) batch->pdata + i;
@@ -689,6 +691,18 @@ nccl_end_batch (GTorchEngine *engine, GError **error)
     end_op (batch->pdata[i], local);
   g_propagate_error (error, local);
   return FALSE;
+}
+
+static void
+nccl_drop_batch (GTorchEngine *engine, const GError *reason)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+  g_autoptr (GPtrArray) batch = g_steal_pointer (&self->batch);
+  guint i;
+
+  engine->in_batch = FALSE;
+  for (i = 0; i < batch->len; i++)
+    end_op (batch->pdata[i], reason);
 }
 
 static gboolean
@@ -724,6 +738,7 @@ const GTorchEngineClass gtorch_nccl_engine = { .name = "nccl",
                                                .abort = nccl_abort,
                                                .begin_batch = nccl_begin_batch,
                                                .end_batch = nccl_end_batch,
+                                               .drop_batch = nccl_drop_batch,
                                                .has_factor = TRUE };
 
 static void __attribute__ ((constructor)) gtorch_nccl_register (void)

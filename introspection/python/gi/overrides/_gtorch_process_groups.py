@@ -172,6 +172,12 @@ def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
 
 # --- several tensors at a time ---
 
+def broadcast_coalesced(tensors, src=0, group=None, async_op=False):
+    """Sends several tensors, of any dtypes, as broadcast() does one: NCCL moves them together."""
+    several = dist._list('broadcast_coalesced', tensors)
+    return dist._end(dist._run(lambda: dist._group(group).broadcast_coalesced(several, src)), async_op)
+
+
 def all_reduce_coalesced(tensors, op=dist.ReduceOp.SUM, group=None, async_op=False):
     """Reduces several tensors as all_reduce() does one."""
     several = dist._list('all_reduce_coalesced', tensors)
