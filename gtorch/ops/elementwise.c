@@ -46,6 +46,17 @@ gtorch_op_positive (GTorchImpl *self, GError **error)
 }
 
 GTorchImpl *
+gtorch_op_times (GTorchImpl *self, gdouble factor, GError **error)
+{
+  g_autoptr (GTorchImpl) number = NULL;
+
+  if (factor == 1 && self->storage != NULL) /* what was released is an error of mul */
+    return gtorch_impl_ref (self);
+  number = gtorch_impl_new_number (factor);
+  return gtorch_op_mul (self, number, error);
+}
+
+GTorchImpl *
 gtorch_op_float_power (GTorchImpl *self, GTorchImpl *exponent, GError **error)
 {
   const gboolean is_complex = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX

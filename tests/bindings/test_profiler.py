@@ -78,6 +78,23 @@ def blocks_are_recorded():
 
 
 @tap.case
+def gradients_of_sums_are_not_multiplied():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    upper = torch.ones(3)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        (a + b).backward(upper)
+    assert not [one.key for one in profiler.key_averages() if one.key == 'mul']
+    with torch.no_grad():
+        a.grad.add_(5)  # each has memory of its own
+    assert b.grad.tolist() == upper.tolist() == [1, 1, 1]
+    b.grad = None
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        torch.add(a, b, alpha=2).backward(upper)
+    assert [one.count for one in profiler.key_averages() if one.key == 'mul'] == [1]
+    assert b.grad.tolist() == [2, 2, 2]
+
+
+@tap.case
 def optimizers_are_ranges():
     weight = torch.nn.Parameter(torch.ones(3))
     optimizer = torch.optim.SGD([weight], lr=0.1)
