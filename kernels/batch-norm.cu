@@ -11,6 +11,24 @@
 
 #define VECTORS 4 /* a thread loads as many before it uses the first */
 
+/* What the caller has for a channel; `otherwise` if there is nothing. */
+GT_DEVICE double
+get_channel (const void *values, int64_t c, uint32_t is_single, double otherwise = 0)
+{
+  if (values == NULL)
+    return otherwise;
+  return is_single ? ((const float *) values)[c] : ((const double *) values)[c];
+}
+
+GT_DEVICE void
+put_channel (void *values, int64_t c, uint32_t is_single, double value)
+{
+  if (is_single)
+    ((float *) values)[c] = (float) value;
+  else
+    ((double *) values)[c] = value;
+}
+
 template <typename C> struct moments
 {
   C n, mean, squares;
@@ -133,7 +151,7 @@ GT_DEVICE dots<C>
 dots_of (const GtChannelDots &p, const range &r)
 {
   const int64_t vectors = p.inner / V;
-  const C mean = p.mean[r.channel];
+  const C mean = get_channel (p.mean, r.channel, p.is_single);
   dots<C> d = { 0, 0 };
 
   each (
@@ -192,6 +210,7 @@ merge_threads (moments<double> &m)
 #define MOMENT_ROWS 4 /* a thread loads as many vectors before it uses the first */
 #define DOT_ROWS    2
 #define SCALE_ROWS  2
+#define GRAD_ROWS   1
 
 template <int L, int V> struct tile
 {
@@ -353,7 +372,7 @@ column_dots (const GtChannelDots &p)
 #pragma unroll
       for (int k = 0; k < V; k++)
         {
-          mean[k] = t.channel < p.channels ? p.mean[t.channel + k] : 0;
+          mean[k] = t.channel < p.channels ? get_channel (p.mean, t.channel + k, p.is_single) : 0;
           sum[k] = dot[k] = 0;
         }
       if (t.channel < p.channels)
@@ -439,7 +458,7 @@ template <typename T, typename C, int L, int V>
 GT_DEVICE void
 column_scale (const GtChannelScale &p)
 {
-  C scale[V], mean[V], bias[V];
+  C scale[V], center[V], bias[V];
 
   each_row<L, V, SCALE_ROWS> (
       p.batch, p.channels,
@@ -448,8 +467,8 @@ column_scale (const GtChannelScale &p)
         for (int k = 0; k < V; k++)
           {
             scale[k] = p.scale[c + k];
-            mean[k] = p.mean[c + k];
-            bias[k] = p.bias != NULL ? p.bias[c + k] : 0;
+            center[k] = p.center[c + k];
+            bias[k] = get_channel (p.bias, c + k, p.is_single);
           }
       },
       [&] (int64_t i, int64_t step, int64_t c) {
@@ -468,7 +487,7 @@ column_scale (const GtChannelScale &p)
 #pragma unroll
               for (int k = 0; k < V; k++)
                 y.at[k] = gt_convert<T>::from (
-                    (gt_convert<C>::from (x[j].at[k]) - mean[k]) * scale[k] + bias[k]);
+                    (gt_convert<C>::from (x[j].at[k]) - center[k]) * scale[k] + bias[k]);
               *(gt_vector<T, V> *) ((T *) p.y + (i + j * step) * p.channels + c) = y;
             }
       });
@@ -480,29 +499,41 @@ column_grad (const GtChannelGrad &p)
 {
   C mean[V], a[V], b[V], d[V];
 
-  each_row<L, V, 1> (
+  each_row<L, V, GRAD_ROWS> (
       p.batch, p.channels,
       [&] (int64_t c) {
 #pragma unroll
         for (int k = 0; k < V; k++)
           {
-            mean[k] = p.mean[c + k];
+            mean[k] = get_channel (p.mean, c + k, p.is_single);
             a[k] = p.factors[(c + k) * 3];
             b[k] = p.factors[(c + k) * 3 + 1];
             d[k] = p.factors[(c + k) * 3 + 2];
           }
       },
-      [&] (int64_t i, int64_t, int64_t c) {
-        const gt_vector<T, V> g = load_columns<T, V> (p.g, i, p.channels, c),
-                              x = load_columns<T, V> (p.x, i, p.channels, c);
-        gt_vector<T, V> grad;
+      [&] (int64_t i, int64_t step, int64_t c) {
+        gt_vector<T, V> g[GRAD_ROWS], x[GRAD_ROWS];
 
 #pragma unroll
-        for (int k = 0; k < V; k++)
-          grad.at[k] =
-              gt_convert<T>::from (a[k] * gt_convert<C>::from (g.at[k])
-                                   + b[k] * (gt_convert<C>::from (x.at[k]) - mean[k]) + d[k]);
-        *(gt_vector<T, V> *) ((T *) p.grad + i * p.channels + c) = grad;
+        for (int j = 0; j < GRAD_ROWS; j++)
+          if (i + j * step < p.batch)
+            {
+              g[j] = load_columns<T, V> (p.g, i + j * step, p.channels, c);
+              x[j] = load_columns<T, V> (p.x, i + j * step, p.channels, c);
+            }
+#pragma unroll
+        for (int j = 0; j < GRAD_ROWS; j++)
+          if (i + j * step < p.batch)
+            {
+              gt_vector<T, V> grad;
+
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                grad.at[k] = gt_convert<T>::from (
+                    a[k] * gt_convert<C>::from (g[j].at[k])
+                    + b[k] * (gt_convert<C>::from (x[j].at[k]) - mean[k]) + d[k]);
+              *(gt_vector<T, V> *) ((T *) p.grad + (i + j * step) * p.channels + c) = grad;
+            }
       });
 }
 
@@ -599,9 +630,12 @@ GT_KERNEL (gt_channel_statistics_f64, GtChannelStatistics, 1024)
         }
       if (i % 32 == 0)
         {
-          p.mean[c] = all.mean;
-          p.var[c] = all.squares / all.n;
-          p.scale[c] = (p.weight != NULL ? p.weight[c] : 1) / sqrt (all.squares / all.n + p.eps);
+          const double var = all.squares / all.n;
+
+          put_channel (p.mean, c, p.is_single, all.mean);
+          put_channel (p.var, c, p.is_single, var);
+          p.center[c] = all.mean;
+          p.scale[c] = get_channel (p.weight, c, p.is_single, 1) / sqrt (var + p.eps);
         }
     }
 }
@@ -611,8 +645,8 @@ GT_KERNEL (gt_channel_factors_f64, GtChannelFactors, 1024)
   for (GT_LOOP (i, p.channels * 32))
     {
       const int64_t c = i / 32;
-      const double rstd = 1 / sqrt (p.var[c] + p.eps),
-                   scale = (p.weight != NULL ? p.weight[c] : 1) * rstd;
+      const double rstd = 1 / sqrt (get_channel (p.var, c, p.is_single) + p.eps),
+                   scale = get_channel (p.weight, c, p.is_single, 1) * rstd;
       double sum = 0, dot = 0;
 
       for (int64_t k = i % 32; k < p.splits; k += 32)
@@ -627,8 +661,8 @@ GT_KERNEL (gt_channel_factors_f64, GtChannelFactors, 1024)
         }
       if (i % 32 == 0)
         {
-          p.grad_weight[c] = dot * rstd;
-          p.grad_bias[c] = sum;
+          put_channel (p.grad_weight, c, p.is_single, dot * rstd);
+          put_channel (p.grad_bias, c, p.is_single, sum);
           p.factors[c * 3] = scale;
           p.factors[c * 3 + 1] = -scale * rstd * rstd * dot / p.n;
           p.factors[c * 3 + 2] = -scale * sum / p.n;
@@ -647,13 +681,13 @@ scale_vectors (const GtChannelScale &p)
       int64_t in, c;
 
       gt_split (gt_split (i, vectors, &in), p.channels, &c);
-      const C scale = p.scale[c], mean = p.mean[c], bias = p.bias != NULL ? p.bias[c] : 0;
+      const C scale = p.scale[c], center = p.center[c], bias = get_channel (p.bias, c, p.is_single);
       const gt_vector<T, V> v = ((const gt_vector<T, V> *) p.x)[i];
       gt_vector<T, V> y;
 
 #pragma unroll
       for (int k = 0; k < V; k++)
-        y.at[k] = gt_convert<T>::from ((gt_convert<C>::from (v.at[k]) - mean) * scale + bias);
+        y.at[k] = gt_convert<T>::from ((gt_convert<C>::from (v.at[k]) - center) * scale + bias);
       ((gt_vector<T, V> *) p.y)[i] = y;
     }
 }
@@ -688,8 +722,8 @@ grad_vectors (const GtChannelGrad &p)
       int64_t in, c;
 
       gt_split (gt_split (i, vectors, &in), p.channels, &c);
-      const C mean = p.mean[c], a = p.factors[c * 3], b = p.factors[c * 3 + 1],
-              d = p.factors[c * 3 + 2];
+      const C mean = get_channel (p.mean, c, p.is_single), a = p.factors[c * 3],
+              b = p.factors[c * 3 + 1], d = p.factors[c * 3 + 2];
       const gt_vector<T, V> g = ((const gt_vector<T, V> *) p.g)[i],
                             x = ((const gt_vector<T, V> *) p.x)[i];
       gt_vector<T, V> grad;

@@ -17,6 +17,7 @@ typedef struct
   int64_t n_in, n_out; /* elements of an image and of its result */
   int64_t divisor;     /* divisor of the mean, or 0 */
   int64_t n;           /* number of elements of y */
+  int64_t channels;    /* for images whose channels are last in memory */
   uint32_t dims, adaptive;
   uint32_t include_pad; /* whether zeros of the padding count */
   uint32_t lanes;       /* for large windows: the threads that share one, 32 or 0 for a block */
@@ -24,4 +25,4 @@ typedef struct
       is_narrow; /* whether all numbers of elements, and positions in the padding, fit in 31 bits */
   uint32_t unused;
 } GtPool;
-GT_SIZE (GtPool, 224);
+GT_SIZE (GtPool, 232);

@@ -4,6 +4,7 @@
 /* Pooling. */
 
 #include "gtorch-plain.cuh"
+#include "gtorch-pointwise.cuh"
 #include "gtorch-pool-params.h"
 
 /* Numbers of elements are of type I: int32_t if they all fit, whose arithmetic is several times as fast, or
@@ -407,6 +408,244 @@ mean_pool_grad (const GtPool &p)
     }
 }
 
+/* --- channels last ---
+ *
+ * A thread has V neighbouring channels of a pixel, 16 bytes of them if all addresses allow for that. */
+
+/* The indices of V channels. */
+template <typename I, int V>
+GT_DEVICE void
+load_indices (const int64_t *from, I *at)
+{
+  const int W = V > 1 ? 2 : 1;
+
+#pragma unroll
+  for (int k = 0; k < V; k += W)
+    {
+      const gt_vector<int64_t, W> pair = *(const gt_vector<int64_t, W> *) (from + k);
+
+#pragma unroll
+      for (int j = 0; j < W; j++)
+        at[k + j] = (I) pair.at[j];
+    }
+}
+
+template <typename I, int V>
+GT_DEVICE void
+store_indices (int64_t *to, const I *at)
+{
+  const int W = V > 1 ? 2 : 1;
+
+#pragma unroll
+  for (int k = 0; k < V; k += W)
+    {
+      gt_vector<int64_t, W> pair;
+
+#pragma unroll
+      for (int j = 0; j < W; j++)
+        pair.at[j] = at[k + j];
+      *(gt_vector<int64_t, W> *) (to + k) = pair;
+    }
+}
+
+template <typename T, typename C, typename I, int V>
+static __device__ __forceinline__ void
+max_pool_last (const GtPool &p)
+{
+  const I groups = (I) (p.channels / V);
+
+  for (GT_LOOP (o, p.n / V))
+    {
+      I to[3], first[3], end[3], group, at[V];
+      const I base = find_position (p, p.out, split ((I) o, groups, &group), to) * (I) p.n_in;
+      gt_vector<T, V> result;
+      C best[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          at[k] = -1;
+          best[k] = 0;
+        }
+      for (int d = 0; d < 3; d++)
+        find_window (p, d, to[d], &first[d], &end[d]);
+      for (I z = first[0]; z < end[0]; z += (I) p.dilation[0])
+        for (I y = first[1]; y < end[1]; y += (I) p.dilation[1])
+          for (I x = first[2]; x < end[2]; x += (I) p.dilation[2])
+            {
+              const I place = (z * (I) p.in[1] + y) * (I) p.in[2] + x;
+              const gt_vector<T, V> v =
+                  ((const gt_vector<T, V> *) p.x)[(base + place) * groups + group];
+
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                {
+                  const C one = gt_convert<C>::from (v.at[k]);
+
+                  if (at[k] < 0 || one > best[k] || one != one)
+                    {
+                      best[k] = one;
+                      at[k] = place;
+                    }
+                }
+            }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        result.at[k] = gt_convert<T>::from (best[k]);
+      ((gt_vector<T, V> *) p.y)[o] = result;
+      if (p.indices != NULL)
+        store_indices<I, V> (p.indices + o * V, at);
+    }
+}
+
+template <typename T, typename C, typename I, int V>
+static __device__ __forceinline__ void
+max_pool_grad_last (const GtPool &p)
+{
+  const I groups = (I) (p.channels / V);
+
+  for (GT_LOOP (e, p.n / V))
+    {
+      I at[3], first[3], end[3], group;
+      const I base = find_position (p, p.in, split ((I) e, groups, &group), at) * (I) p.n_out;
+      const I place = (at[0] * (I) p.in[1] + at[1]) * (I) p.in[2] + at[2];
+      gt_vector<T, V> result;
+      C sum[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        sum[k] = 0;
+      for (int d = 0; d < 3; d++)
+        find_results (p, d, at[d], &first[d], &end[d]);
+      for (I z = first[0]; z < end[0]; z++)
+        for (I y = first[1]; y < end[1]; y++)
+          for (I x = first[2]; x < end[2]; x++)
+            {
+              const I o = (base + (z * (I) p.out[1] + y) * (I) p.out[2] + x) * groups + group;
+              const gt_vector<T, V> g = ((const gt_vector<T, V> *) p.x)[o];
+              I places[V];
+
+              load_indices<I, V> (p.indices + (int64_t) o * V, places);
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                if (places[k] == place)
+                  sum[k] += gt_convert<C>::from (g.at[k]);
+            }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        result.at[k] = gt_convert<T>::from (sum[k]);
+      ((gt_vector<T, V> *) p.y)[e] = result;
+    }
+}
+
+template <typename T, typename C, typename I, int V>
+static __device__ __forceinline__ void
+mean_pool_last (const GtPool &p)
+{
+  const I groups = (I) (p.channels / V);
+
+  for (GT_LOOP (o, p.n / V))
+    {
+      I to[3], first[3], end[3], group, n = 1;
+      const I base = find_position (p, p.out, split ((I) o, groups, &group), to) * (I) p.n_in;
+      gt_vector<T, V> result;
+      double sum[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        sum[k] = 0;
+      for (int d = 0; d < 3; d++)
+        n *= find_window (p, d, to[d], &first[d], &end[d]);
+      for (I z = first[0]; z < end[0]; z++)
+        for (I y = first[1]; y < end[1]; y++)
+          for (I x = first[2]; x < end[2]; x++)
+            {
+              const gt_vector<T, V> v =
+                  ((const gt_vector<T, V> *)
+                       p.x)[(base + (z * (I) p.in[1] + y) * (I) p.in[2] + x) * groups + group];
+
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                sum[k] += gt_convert<C>::from (v.at[k]);
+            }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        result.at[k] =
+            gt_convert<T>::from ((C) (sum[k] / (double) (p.divisor != 0 ? p.divisor : n)));
+      ((gt_vector<T, V> *) p.y)[o] = result;
+    }
+}
+
+template <typename T, typename C, typename I, int V>
+static __device__ __forceinline__ void
+mean_pool_grad_last (const GtPool &p)
+{
+  const I groups = (I) (p.channels / V);
+
+  for (GT_LOOP (e, p.n / V))
+    {
+      I at[3], first[3], end[3], to[3], n[3], start, stop, group;
+      const I base = find_position (p, p.in, split ((I) e, groups, &group), at) * (I) p.n_out;
+      gt_vector<T, V> result;
+      C sum[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        sum[k] = 0;
+      for (int d = 0; d < 3; d++)
+        find_results (p, d, at[d], &first[d], &end[d]);
+      for (to[0] = first[0]; to[0] < end[0]; to[0]++)
+        {
+          n[0] = find_window (p, 0, to[0], &start, &stop);
+          if (at[0] < start || at[0] >= stop)
+            continue;
+          for (to[1] = first[1]; to[1] < end[1]; to[1]++)
+            {
+              n[1] = n[0] * find_window (p, 1, to[1], &start, &stop);
+              if (at[1] < start || at[1] >= stop)
+                continue;
+              for (to[2] = first[2]; to[2] < end[2]; to[2]++)
+                {
+                  const I o = base + (to[0] * (I) p.out[1] + to[1]) * (I) p.out[2] + to[2];
+
+                  n[2] = n[1] * find_window (p, 2, to[2], &start, &stop);
+                  if (at[2] < start || at[2] >= stop)
+                    continue;
+                  const gt_vector<T, V> g = ((const gt_vector<T, V> *) p.x)[o * groups + group];
+
+#pragma unroll
+                  for (int k = 0; k < V; k++)
+                    sum[k] +=
+                        gt_convert<C>::from (g.at[k]) / (C) (p.divisor != 0 ? p.divisor : n[2]);
+                }
+            }
+        }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        result.at[k] = gt_convert<T>::from (sum[k]);
+      ((gt_vector<T, V> *) p.y)[e] = result;
+    }
+}
+
+/* Defines a function that runs the one of this name with the type of numbers and the vectors that suffice. */
+#define WITH_VECTORS(name)                                                                        \
+  template <typename T, typename C> static __device__ __forceinline__ void name (const GtPool &p) \
+  {                                                                                               \
+    const int V = 16 / sizeof (T);                                                                \
+                                                                                                  \
+    if (p.channels % V != 0                                                                       \
+        || (((uintptr_t) p.x | (uintptr_t) p.y | (uintptr_t) p.indices) & 15) != 0)               \
+      name<T, C, int64_t, 1> (p);                                                                 \
+    else if (p.is_narrow)                                                                         \
+      name<T, C, int32_t, V> (p);                                                                 \
+    else                                                                                          \
+      name<T, C, int64_t, V> (p);                                                                 \
+  }
+WITH_VECTORS (max_pool_last)
+WITH_VECTORS (max_pool_grad_last)
+WITH_VECTORS (mean_pool_last)
+WITH_VECTORS (mean_pool_grad_last)
+
 /* Defines a function that runs the one of this name with the type of numbers that suffices. */
 #define WITH_NUMBERS(name)                                                                        \
   template <typename T, typename C> static __device__ __forceinline__ void name (const GtPool &p) \
@@ -421,13 +660,17 @@ WITH_NUMBERS (max_pool_grad)
 WITH_NUMBERS (mean_pool)
 WITH_NUMBERS (mean_pool_grad)
 
-#define EACH(dtype, T, C)                                                             \
-  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }               \
-  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); }     \
-  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }             \
-  GT_KERNEL (gt_max_pool_large_##dtype, GtPool, 1024) { max_pool_large<T, C> (p); }   \
-  GT_KERNEL (gt_mean_pool_large_##dtype, GtPool, 1024) { mean_pool_large<T, C> (p); } \
-  GT_KERNEL (gt_mean_pool_grad_##dtype, GtPool, 1024) { mean_pool_grad<T, C> (p); }
+#define EACH(dtype, T, C)                                                                  \
+  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }                    \
+  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); }          \
+  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }                  \
+  GT_KERNEL (gt_max_pool_large_##dtype, GtPool, 1024) { max_pool_large<T, C> (p); }        \
+  GT_KERNEL (gt_mean_pool_large_##dtype, GtPool, 1024) { mean_pool_large<T, C> (p); }      \
+  GT_KERNEL (gt_mean_pool_grad_##dtype, GtPool, 1024) { mean_pool_grad<T, C> (p); }        \
+  GT_KERNEL (gt_max_pool_last_##dtype, GtPool, 256) { max_pool_last<T, C> (p); }           \
+  GT_KERNEL (gt_max_pool_grad_last_##dtype, GtPool, 256) { max_pool_grad_last<T, C> (p); } \
+  GT_KERNEL (gt_mean_pool_last_##dtype, GtPool, 256) { mean_pool_last<T, C> (p); }         \
+  GT_KERNEL (gt_mean_pool_grad_last_##dtype, GtPool, 256) { mean_pool_grad_last<T, C> (p); }
 GT_EACH_FLOAT (EACH)
 
 #define EACH_INTEGER(dtype, T, C)                                       \

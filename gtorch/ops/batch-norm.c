@@ -131,7 +131,7 @@ mix (GTorchImpl *running_mean, GTorchImpl *mean, GTorchImpl *running_var, GTorch
   g_autoptr (GTorchImpl) new_mean = NULL;
   g_autoptr (GTorchImpl) new_var = NULL;
 
-  if ((running_mean != NULL && (new_mean = scaled (mean, 1, error)) == NULL)
+  if ((running_mean != NULL && (new_mean = gtorch_impl_alias (mean)) == NULL)
       || (running_var != NULL && (new_var = scaled (var, factor, error)) == NULL))
     return FALSE;
   return (new_mean == NULL || gtorch_op_lerp_inplace (running_mean, new_mean, momentum, error))

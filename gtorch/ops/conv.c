@@ -110,55 +110,15 @@ check_dtypes (GTorchOpCall *call, GError **error)
   return gtorch_call_check_dtype (call, call->compute, error);
 }
 
-/* Computes the strides of a contiguous tensor of that shape whose channels are the innermost dimension. */
-static void
-channels_last_strides (const gint64 *shape, guint n_dims, gint64 *strides)
-{
-  gint64 stride = shape[1];
-  guint i;
-
-  strides[1] = 1;
-  for (i = n_dims; i-- > 2; stride *= shape[i])
-    strides[i] = stride;
-  strides[0] = stride;
-}
-
-static gboolean
-has_channels_last (const GTorchImpl *impl)
-{
-  gint64 strides[5];
-  guint i;
-
-  if (impl->is_contiguous)
-    return FALSE;
-  channels_last_strides (impl->shape, impl->n_dims, strides);
-  for (i = 0; i < impl->n_dims; i++)
-    if (impl->shape[i] > 1 && impl->strides[i] != strides[i])
-      return FALSE;
-  return TRUE;
-}
-
 /* Sets the output. It is channels-last if one of the two operands is. */
 static gboolean
 set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, guint n_dims, GError **error)
 {
-  GTorchImpl *plain;
-
-  if (!gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
-      || !gtorch_call_set_output (call, 0, dtype, shape, n_dims, error))
-    return FALSE;
-  plain = call->outputs[0];
-  if (plain->numel > 0
-      && (has_channels_last (call->inputs[0]) || has_channels_last (call->inputs[1])))
-    {
-      gint64 strides[5];
-
-      channels_last_strides (shape, n_dims, strides);
-      call->outputs[0] =
-          gtorch_impl_new_strided (plain->storage, dtype, plain->offset, shape, strides, n_dims);
-      gtorch_impl_unref (plain);
-    }
-  return TRUE;
+  return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
+         && gtorch_call_set_images (call, 0, dtype, shape, n_dims,
+                                    gtorch_impl_is_channels_last (call->inputs[0])
+                                        || gtorch_impl_is_channels_last (call->inputs[1]),
+                                    error);
 }
 
 static gboolean

@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 GTorchImpl *
 gtorch_op_contiguous (GTorchImpl *self, GError **error)
@@ -26,7 +27,8 @@ gtorch_shape_to_dtype (GTorchOpCall *call, GError **error)
       return FALSE;
     }
   return gtorch_shape_check ("to_dtype", self->shape, self->n_dims, dtype, error)
-         && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+         && gtorch_call_set_images (call, 0, dtype, self->shape, self->n_dims,
+                                    gtorch_impl_is_channels_last (self), error);
 }
 
 gboolean

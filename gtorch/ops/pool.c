@@ -203,6 +203,14 @@ gtorch_windows_init (GTorchWindows *windows, GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Results are laid out as images of a batch are. */
+static gboolean
+have_channels_last (const GTorchWindows *windows, const GTorchImpl *images)
+{
+  return windows->n > 1 && images->n_dims == windows->n + 2
+         && gtorch_impl_is_channels_last (images);
+}
+
 static gboolean
 shape_forward (GTorchOpCall *call, GError **error)
 {
@@ -221,8 +229,8 @@ shape_forward (GTorchOpCall *call, GError **error)
       || !gtorch_shape_check (call->op->name, shape, self->n_dims, self->dtype, error))
     return FALSE;
   for (i = 0; i < call->n_outputs; i++)
-    if (!gtorch_call_set_output (call, i, i == 0 ? self->dtype : GTORCH_DTYPE_INT64, shape,
-                                 self->n_dims, error))
+    if (!gtorch_call_set_images (call, i, i == 0 ? self->dtype : GTORCH_DTYPE_INT64, shape,
+                                 self->n_dims, have_channels_last (&windows, self), error))
       return FALSE;
   return TRUE;
 }
@@ -262,7 +270,11 @@ gtorch_shape_pool_backward (GTorchOpCall *call, GError **error)
   call->compute = upper->dtype;
   return gtorch_call_check_dtype (call, upper->dtype, error)
          && gtorch_shape_check (call->op->name, shape, n_dims, upper->dtype, error)
-         && gtorch_call_set_output (call, 0, upper->dtype, shape, n_dims, error);
+         && gtorch_call_set_images (call, 0, upper->dtype, shape, n_dims,
+                                    have_channels_last (&windows, upper)
+                                        || (call->n_inputs > 1
+                                            && have_channels_last (&windows, call->inputs[1])),
+                                    error);
 }
 
 /* The gradient follows from the places of the elements; without one they need not be found. */

@@ -186,6 +186,160 @@ counting (const gint64 *shape, gsize n_dims)
   return x;
 }
 
+/* --- channels last --- */
+
+/* The same images [N, C, …], with the channels last in memory. */
+static GTorchTensor *
+with_channels_last (GTorchTensor *x)
+{
+  const gint64 away[] = { 0, 2, 3, 4, 1 }, flat[] = { 0, 2, 3, 1 };
+  const gint64 back[] = { 0, 4, 1, 2, 3 }, flat_back[] = { 0, 3, 1, 2 };
+  const guint n = gtorch_tensor_get_n_dims (x);
+  g_autoptr (GTorchTensor) moved = gtorch_tensor_permute (x, n == 5 ? away : flat, n, NULL);
+  g_autoptr (GTorchTensor) dense = gtorch_tensor_contiguous (moved, NULL);
+
+  return gtorch_tensor_permute (dense, n == 5 ? back : flat_back, n, NULL);
+}
+
+typedef GTorchTensor *(*Pooling) (const Form *form, GTorchTensor *x, GTorchTensor **indices,
+                                  GError **error);
+
+#define LIST(name) form->name + 3 - form->dims, form->dims
+
+static GTorchTensor *
+find_maxima (const Form *form, GTorchTensor *x, GTorchTensor **indices, GError **error)
+{
+  GTorchTensor *values = NULL;
+
+  if (form->dims == 2)
+    gtorch_tensor_max_pool2d_with_indices (x, LIST (kernel), LIST (stride), LIST (padding),
+                                           LIST (dilation), form->ceil_mode, &values, indices,
+                                           error);
+  else
+    gtorch_tensor_max_pool3d_with_indices (x, LIST (kernel), LIST (stride), LIST (padding),
+                                           LIST (dilation), form->ceil_mode, &values, indices,
+                                           error);
+  return values;
+}
+
+static GTorchTensor *
+find_means (const Form *form, GTorchTensor *x, GTorchTensor **indices, GError **error)
+{
+  return form->dims == 2
+             ? gtorch_tensor_avg_pool2d (x, LIST (kernel), LIST (stride), LIST (padding),
+                                         form->ceil_mode, FALSE, GTORCH_NONE, error)
+             : gtorch_tensor_avg_pool3d (x, LIST (kernel), LIST (stride), LIST (padding),
+                                         form->ceil_mode, TRUE, GTORCH_NONE, error);
+}
+
+static void
+assert_same_elements (GTorchTensor *a, GTorchTensor *b)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) near =
+      gtorch_tensor_allclose (a, b, 1e-3, 1e-3, TRUE, &error); /* of sums in another order */
+
+  gboolean is_near = FALSE;
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_tensor_item_bool (near, &is_near, &error));
+  g_assert_true (is_near);
+}
+
+static void
+assert_channels_last (GTorchTensor *x)
+{
+  gsize n;
+  const gint64 *shape = gtorch_tensor_get_shape (x, &n),
+               *strides = gtorch_tensor_get_strides (x, &n);
+  gint64 pixels = 1;
+  guint i;
+
+  for (i = 2; i < n; i++)
+    pixels *= shape[i];
+  if (shape[1] > 1 && pixels > 1)
+    g_assert_cmpint (strides[1], ==, 1);
+}
+
+static void
+compare_layouts (const Form *form, Pooling how, gint64 channels, GTorchDType dtype)
+{
+  gint64 shape[5] = { form->n, channels };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x = NULL, last = NULL, y = NULL, y_last = NULL, indices = NULL,
+                           indices_last = NULL, upper = NULL, grad = NULL, grad_last = NULL;
+  guint i;
+
+  for (i = 0; i < form->dims; i++)
+    shape[2 + i] = form->in[3 - form->dims + i];
+  x = gtorch_randn (shape, form->dims + 2, dtype, NULL, NULL, &error);
+  g_assert_no_error (error);
+  last = with_channels_last (x);
+  g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, &error)
+                 && gtorch_tensor_set_requires_grad (last, TRUE, &error));
+  y = how (form, x, &indices, &error);
+  if (y == NULL)
+    return; /* the windows do not fit */
+  y_last = how (form, last, &indices_last, &error);
+  g_assert_no_error (error);
+  assert_channels_last (y_last);
+  assert_same_elements (y, y_last);
+  if (indices != NULL)
+    {
+      assert_channels_last (indices_last);
+      assert_same_elements (indices, indices_last);
+    }
+  upper = gtorch_tensor_randn_like (y, GTORCH_DTYPE_NONE, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_tensor_backward (y, upper, FALSE, FALSE, &error));
+  g_assert_true (gtorch_tensor_backward (y_last, upper, FALSE, FALSE, &error));
+  grad = gtorch_tensor_get_grad (x);
+  grad_last = gtorch_tensor_get_grad (last);
+  assert_same_elements (grad, grad_last);
+}
+
+static void
+casts_keep_channels_last (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) x =
+      gtorch_randn (GTORCH_SHAPE (2, 3, 4, 5), GTORCH_DTYPE_FLOAT32, NULL, NULL, &error);
+  g_autoptr (GTorchTensor) last = with_channels_last (x);
+  g_autoptr (GTorchTensor) half = gtorch_tensor_to_dtype (x, GTORCH_DTYPE_FLOAT16, &error);
+  g_autoptr (GTorchTensor) last_half = gtorch_tensor_to_dtype (last, GTORCH_DTYPE_FLOAT16, &error);
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_tensor_is_contiguous (half));
+  g_assert_false (gtorch_tensor_is_contiguous (last_half));
+  assert_channels_last (last_half);
+  assert_same_elements (half, last_half);
+}
+
+static void
+channels_may_be_last (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  static const gint64 channels[] = { 1, 3, 8, 16, 20 };
+  guint i;
+
+  for (i = 0; i < 80; i++)
+    {
+      Form form;
+
+      draw_form (&form, 2 + i % 2);
+      compare_layouts (&form, i / 2 % 2 ? find_maxima : find_means, channels[i % 5],
+                       dtypes[i / 4 % 4]);
+    }
+  /* what a block of threads would have by itself, and a copy of images that are in order */
+  {
+    Form form = { 2, 2, { 1, 100, 120 }, { 1, 50, 60 }, { 1, 50, 60 }, { 0 }, { 1, 1, 1 }, FALSE };
+
+    compare_layouts (&form, find_maxima, 8, GTORCH_DTYPE_FLOAT32);
+    compare_layouts (&form, find_means, 8, GTORCH_DTYPE_FLOAT32);
+  }
+}
+
 static void
 adaptive_sizes_may_be_kept (void)
 {
@@ -312,6 +466,8 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/pool/maxima_are_those_of_the_definition",
                    maxima_are_those_of_the_definition);
+  g_test_add_func ("/GTorch/pool/channels_may_be_last", channels_may_be_last);
+  g_test_add_func ("/GTorch/pool/casts_keep_channels_last", casts_keep_channels_last);
   g_test_add_func ("/GTorch/pool/adaptive_sizes_may_be_kept", adaptive_sizes_may_be_kept);
   g_test_add_func ("/GTorch/pool/integers_have_means_without_fraction",
                    integers_have_means_without_fraction);

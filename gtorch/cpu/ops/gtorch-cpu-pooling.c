@@ -220,7 +220,12 @@ run (GTorchOpCall *call, GTorchRangeFunc func, gboolean backward, GError **error
   pool.x = gtorch_impl_data (x);
   pool.y = gtorch_impl_data (y);
   if (call->n_outputs > 1)
-    pool.indices = gtorch_impl_data (call->outputs[1]);
+    {
+      indices = gtorch_cpu_pack_output (call->outputs[1], GTORCH_DTYPE_INT64, error);
+      if (indices == NULL)
+        return FALSE;
+      pool.indices = gtorch_impl_data (indices);
+    }
   if (call->n_inputs > 1)
     {
       indices = gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error);
@@ -240,6 +245,8 @@ run (GTorchOpCall *call, GTorchRangeFunc func, gboolean backward, GError **error
       return FALSE;
     }
   gtorch_cpu_unpack (y, output);
+  if (call->n_outputs > 1)
+    gtorch_cpu_unpack (indices, call->outputs[1]);
   return TRUE;
 }
 

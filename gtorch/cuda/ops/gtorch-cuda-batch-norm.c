@@ -52,6 +52,9 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
   g_autoptr (GTorchImpl) scratch = NULL;
   const gdouble eps = call->attrs[0].d;
+  /* what belongs to the channels: the kernels read and write float32, too */
+  const gboolean is_single = call->outputs[1]->dtype == GTORCH_DTYPE_FLOAT32;
+  const guint channel_dtype = is_single ? GTORCH_DTYPE_FLOAT32 : GTORCH_DTYPE_FLOAT64;
   GTorchRows rows;
   gboolean ok = FALSE;
   gdouble *parts, *per_channel;
@@ -61,13 +64,12 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
 
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL
-        && (packed[i] = gtorch_cuda_pack (call->inputs[i], i < n_big ? dtype : GTORCH_DTYPE_FLOAT64,
-                                          lane, error))
+        && (packed[i] =
+                gtorch_cuda_pack (call->inputs[i], i < n_big ? dtype : channel_dtype, lane, error))
                == NULL)
       goto done;
   for (i = 0; i < 3; i++)
-    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], i == 0 ? dtype : GTORCH_DTYPE_FLOAT64,
-                                           error))
+    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], i == 0 ? dtype : channel_dtype, error))
         == NULL)
       goto done;
   x = packed[backward ? 1 : 0];
@@ -106,20 +108,23 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .weight = packed[1] != NULL ? gtorch_impl_data (packed[1]) : NULL,
         .mean = gtorch_impl_data (out[1]),
         .var = gtorch_impl_data (out[2]),
+        .center = per_channel + rows.n,
         .scale = per_channel,
         .channels = rows.n,
         .splits = splits,
         .eps = eps,
+        .is_single = is_single,
       };
       const GtChannelScale s = {
         .x = m.x,
-        .mean = t.mean,
+        .center = t.center,
         .scale = per_channel,
         .bias = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL,
         .y = gtorch_impl_data (out[0]),
         .batch = rows.outer,
         .channels = rows.n,
         .inner = rows.inner,
+        .is_single = is_single,
       };
 
       ok = run_parts (GTORCH_CUDA_SET (&gtorch_kernels_channel_moments, &m), dtype, lane,
@@ -139,6 +144,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .channels = rows.n,
         .inner = rows.inner,
         .splits = splits,
+        .is_single = is_single,
       };
       const GtChannelFactors f = {
         .parts = parts,
@@ -151,6 +157,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .splits = splits,
         .n = (gdouble) (rows.outer * rows.inner),
         .eps = eps,
+        .is_single = is_single,
       };
       const GtChannelGrad g = {
         .g = d.g,
@@ -161,6 +168,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .batch = rows.outer,
         .channels = rows.n,
         .inner = rows.inner,
+        .is_single = is_single,
       };
 
       ok = run_parts (GTORCH_CUDA_SET (&gtorch_kernels_channel_dots, &d), dtype, lane, by_columns,
