@@ -233,6 +233,9 @@ device_new (guint index, GError **error)
       || !gtorch_cuda_check (gtorch_cuda.cuDeviceTotalMem (&total, handle), "cuDeviceTotalMem",
                              error))
     return NULL;
+  /* Without its UUID, memory that it shares could not be told from that of others. */
+  if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGetUuid (&uuid, handle), "cuDeviceGetUuid", error))
+    return NULL;
   for (i = 0; i < N_FACTS; i++)
     if (!gtorch_cuda_check (gtorch_cuda.cuDeviceGetAttribute (&facts[i], attributes[i], handle),
                             "cuDeviceGetAttribute", error))
@@ -247,8 +250,7 @@ device_new (guint index, GError **error)
   self->total_memory = total;
   gtorch_cuda.cuDeviceGetName (self->name, sizeof self->name, handle);
   gtorch_cuda.cuDeviceGetPCIBusId (self->pci_id, sizeof self->pci_id, handle);
-  if (gtorch_cuda.cuDeviceGetUuid (&uuid, handle) == CUDA_SUCCESS)
-    format_uuid (&uuid, self->uuid);
+  format_uuid (&uuid, self->uuid);
   if (g_once_init_enter (&driver))
     g_once_init_leave (&driver, (gsize) gtorch_cuda_driver_dup_version ());
   self->n_multiprocessors = facts[MULTIPROCESSORS];
