@@ -55,6 +55,7 @@
 #include <gtorch/elements/gtorch-einsum.h>
 #include <gtorch/elements/gtorch-shared-memory.h>
 #include <gtorch/elements/gtorch-tensor-async.h>
+#include <gtorch/elements/gtorch-memory-format.h>
 #include <gtorch/elements/gtorch-tensor-bytes.h>
 #include <gtorch/elements/gtorch-tensor-create.h>
 #include <gtorch/elements/gtorch-tensor-dlpack.h>

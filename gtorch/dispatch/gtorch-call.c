@@ -403,6 +403,19 @@ check_exponent (GTorchOpCall *call, GError **error)
   return FALSE;
 }
 
+/* The first operand of the result's shape decides in which order the result is. */
+static G_GNUC_NO_INLINE gboolean
+set_ordered (GTorchOpCall *call, guint dtype, const gint64 *shape, guint n_dims, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < call->n_inputs; i++)
+    if (gtorch_same_shape (call->inputs[i]->shape, call->inputs[i]->n_dims, shape, n_dims))
+      return gtorch_call_set_images (call, 0, dtype, shape, n_dims,
+                                     gtorch_impl_is_channels_last (call->inputs[i]), error);
+  return gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+}
+
 gboolean
 gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
 {
@@ -423,7 +436,9 @@ gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
     if (call->inputs[i]->n_dims != 0 && !gtorch_impl_same_shape (self, call->inputs[i]))
       break;
   if (G_LIKELY (i == call->n_inputs))
-    return gtorch_call_set_output (call, 0, dtype, self->shape, n_dims, error);
+    return G_LIKELY (self->is_contiguous)
+               ? gtorch_call_set_output (call, 0, dtype, self->shape, n_dims, error)
+               : set_ordered (call, dtype, self->shape, n_dims, error);
 
   memcpy (shape, self->shape, n_dims * sizeof (gint64));
   for (i = 1; i < call->n_inputs; i++)
@@ -431,5 +446,5 @@ gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
                                   call->inputs[i]->n_dims, shape, &n_dims, error))
       return FALSE;
   return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
-         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
+         && set_ordered (call, dtype, shape, n_dims, error);
 }

@@ -253,6 +253,16 @@ gboolean gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inp
 /* Sets output i: allocates it on call->device or, in place, checks that it fits the preset one. */
 gboolean gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape,
                                  guint n_dims, GError **error);
+
+#define GTORCH_CHANNELS_LAST_MAX 5 /* dimensions: [batch, channels, depth, height, width] */
+
+/* Whether the channels are the innermost dimension of dense images [batch, channels, …], and the others are
+ * in order; FALSE if the images are contiguous, too. */
+gboolean gtorch_impl_is_channels_last (const GTorchImpl *impl);
+/* Does what gtorch_call_set_output () does, with the channels last in memory if `channels_last`. */
+gboolean gtorch_call_set_images (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape,
+                                 guint n_dims, gboolean channels_last, GError **error);
+
 /* Returns the common dtype of inputs [first, first + n) by PyTorch's rules (tensors, 0-d tensors,
  * numbers). */
 guint gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n);

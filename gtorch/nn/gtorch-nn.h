@@ -17,12 +17,12 @@
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
 #include <gtorch/nn/gtorch-member-model.h>
-#include <gtorch/nn/gtorch-memory-format.h>
 #include <gtorch/nn/gtorch-module-checkpoint.h>
 #include <gtorch/nn/gtorch-module-dict.h>
 #include <gtorch/nn/gtorch-module-hooks.h>
 #include <gtorch/nn/gtorch-module-list.h>
 #include <gtorch/nn/gtorch-module-members.h>
+#include <gtorch/nn/gtorch-module-memory-format.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-multihead-attention.h>

@@ -19,7 +19,8 @@ set_outputs (GTorchOpCall *call, const GTorchImpl *input, const GTorchImpl *weig
 
   call->compute = input->dtype;
   return gtorch_call_check_dtype (call, input->dtype, error)
-         && gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error)
+         && gtorch_call_set_images (call, 0, input->dtype, input->shape, input->n_dims,
+                                    gtorch_impl_is_channels_last (input), error)
          && gtorch_call_set_output (call, 1, dtype, &channels, 1, error)
          && gtorch_call_set_output (call, 2, dtype, &channels, 1, error);
 }

@@ -17,17 +17,6 @@ G_BEGIN_DECLS
 gboolean gtorch_reduce_parse (GTorchOpCall *call, guint64 *mask, gboolean *keepdim, guint *dtype,
                               GError **error);
 
-/* --- memory-format.c --- */
-
-#define GTORCH_CHANNELS_LAST_MAX 5 /* dimensions: [batch, channels, depth, height, width] */
-
-/* Whether the channels are the innermost dimension of dense images [batch, channels, …], and the others are
- * in order; FALSE if the images are contiguous, too. */
-gboolean gtorch_impl_is_channels_last (const GTorchImpl *impl);
-/* Does what gtorch_call_set_output () does, with the channels last in memory if `channels_last`. */
-gboolean gtorch_call_set_images (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape,
-                                 guint n_dims, gboolean channels_last, GError **error);
-
 /* --- index.c --- */
 
 gboolean gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error);

@@ -11,8 +11,8 @@
 #include <gtorch/cpu/gtorch-cpu-cast.h>
 #include <gtorch/device/gtorch-device-private.h>
 
-const gchar *const layout_names[N_LAYOUTS] = { "contiguous", "transposed", "strided", "expanded",
-                                               "offset" };
+const gchar *const layout_names[N_LAYOUTS] = { "contiguous", "transposed", "strided",
+                                               "expanded",   "offset",     "channels last" };
 
 static char *
 element (const GTorchImpl *impl, gint64 index)
@@ -152,6 +152,20 @@ shaped (guint dtype, Layout layout, const gint64 *shape, guint n_dims)
       base = gtorch_impl_new (gtorch_device_cpu (), dtype, &stride, 1, NULL);
       memset (gtorch_impl_data (base), 0x55, gtorch_impl_n_bytes (base));
       return gtorch_impl_new_view (base, 1, shape, NULL, n_dims);
+
+    case LAYOUT_LAST:
+      base = gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, NULL);
+      if (n_dims < 3)
+        return g_steal_pointer (&base);
+      stride = MAX (shape[1], 1);
+      strides[1] = 1;
+      for (i = n_dims; i-- > 0;)
+        if (i != 1)
+          {
+            strides[i] = stride;
+            stride *= MAX (shape[i], 1);
+          }
+      return gtorch_impl_new_view (base, 0, shape, strides, n_dims);
 
     default:
       return gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, NULL);

@@ -20,6 +20,7 @@ typedef enum
   LAYOUT_STRIDED,    /* every second element of a larger storage, behind an offset */
   LAYOUT_EXPANDED,   /* the first dimension has stride 0 */
   LAYOUT_OFFSET,     /* contiguous, with one more element before and behind */
+  LAYOUT_LAST,       /* the second dimension is the innermost one; contiguous with less than 3 */
   N_LAYOUTS,
 } Layout;
 

@@ -50,7 +50,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
 {
   guint dtype = call->compute, n_big = backward ? 2 : 1, i;
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
-  g_autoptr (GTorchImpl) scratch = NULL;
+  const gboolean is_last = gtorch_impl_is_channels_last (call->outputs[0]);
+  g_autoptr (GTorchImpl) y = gtorch_cuda_turn (call->outputs[0], is_last), scratch = NULL;
   const gdouble eps = call->attrs[0].d;
   /* what belongs to the channels: the kernels read and write float32, too */
   const gboolean is_single = call->outputs[1]->dtype == GTORCH_DTYPE_FLOAT32;
@@ -63,13 +64,17 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   GTorchImpl *x;
 
   for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL
-        && (packed[i] =
-                gtorch_cuda_pack (call->inputs[i], i < n_big ? dtype : channel_dtype, lane, error))
-               == NULL)
-      goto done;
+    if (call->inputs[i] != NULL)
+      {
+        g_autoptr (GTorchImpl) input = gtorch_cuda_turn (call->inputs[i], i < n_big && is_last);
+
+        packed[i] = gtorch_cuda_pack (input, i < n_big ? dtype : channel_dtype, lane, error);
+        if (packed[i] == NULL)
+          goto done;
+      }
   for (i = 0; i < 3; i++)
-    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], i == 0 ? dtype : channel_dtype, error))
+    if ((out[i] = gtorch_cuda_pack_output (i == 0 ? y : call->outputs[i],
+                                           i == 0 ? dtype : channel_dtype, error))
         == NULL)
       goto done;
   x = packed[backward ? 1 : 0];
@@ -79,7 +84,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
            && gtorch_cuda_clear (call->outputs[2], lane, error);
       goto done;
     }
-  rows = gtorch_rows_along (x->shape, x->n_dims, 1);
+  rows = gtorch_rows_along (x->shape, x->n_dims, is_last ? x->n_dims - 1 : 1);
   by_columns = rows.inner == 1;
   n_blocks =
       by_columns ? (rows.n + columns_of (&rows, dtype) - 1) / columns_of (&rows, dtype) : rows.n;
@@ -178,7 +183,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
            && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, n_threads, &g, error);
     }
   for (i = 0; ok && i < 3; i++)
-    ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
+    ok = gtorch_cuda_unpack (out[i], i == 0 ? y : call->outputs[i], lane, error);
 done:
   gtorch_impl_clear (packed, 5);
   gtorch_impl_clear (out, 3);

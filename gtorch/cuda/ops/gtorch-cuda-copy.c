@@ -9,7 +9,6 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "cpu/gtorch-cpu-pack.h"
 #include "cuda/memory/gtorch-cuda-adopt-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
@@ -539,12 +538,10 @@ gtorch_cuda_clone (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 gboolean
 gtorch_cuda_to_dtype (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  g_autoptr (GTorchImpl) to = NULL, from = NULL;
+  const gboolean is_last = !call->outputs[0]->is_contiguous; /* as the input is */
+  g_autoptr (GTorchImpl) to = gtorch_cuda_turn (call->outputs[0], is_last);
+  g_autoptr (GTorchImpl) from = gtorch_cuda_turn (call->inputs[0], is_last);
 
-  if (call->outputs[0]->is_contiguous)
-    return gtorch_cuda_copy_here (call->outputs[0], call->inputs[0], lane, error);
-  to = gtorch_cpu_move_last (call->outputs[0], 1 << 1); /* the channels are last in memory */
-  from = gtorch_cpu_move_last (call->inputs[0], 1 << 1);
   return gtorch_cuda_copy_here (to, from, lane, error);
 }
 

@@ -101,6 +101,8 @@ GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lan
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
 gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
                              GError **error);
+/* Returns the operand, or a view of images [N, C, …] with the channels last. */
+GTorchImpl *gtorch_cuda_turn (GTorchImpl *impl, gboolean channels_last);
 /* Packs the input of a reduction, with the reduced dimensions moved to the end, and its output: each row of
  * n elements is reduced to one. */
 gboolean gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane,

@@ -198,6 +198,12 @@ gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane
   return packed == output || gtorch_cuda_copy_here (output, packed, lane, error);
 }
 
+GTorchImpl *
+gtorch_cuda_turn (GTorchImpl *impl, gboolean channels_last)
+{
+  return channels_last ? gtorch_cpu_move_last (impl, 1 << 1) : gtorch_impl_ref (impl);
+}
+
 gboolean
 gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane, GTorchImpl **x,
                             GTorchImpl **y, GTorchRows *rows, GError **error)

@@ -5,7 +5,6 @@
 
 #include "config.h"
 
-#include "cpu/gtorch-cpu-pack.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
@@ -96,13 +95,6 @@ has_channels_last (const GTorchOpCall *call, const GtPool *p)
          && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT;
 }
 
-/* Returns the operand, or a view of it with the channels last. */
-static GTorchImpl *
-turn (GTorchImpl *impl, gboolean is_last)
-{
-  return is_last ? gtorch_cpu_move_last (impl, 1 << 1) : gtorch_impl_ref (impl);
-}
-
 static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, const Kernels *kernels, GError **error)
 {
@@ -119,8 +111,8 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const Kernels *kernels, GError **
     return FALSE;
   set_windows (&p, &windows);
   is_last = has_channels_last (call, &p);
-  input = turn (call->inputs[0], is_last);
-  output = turn (call->outputs[0], is_last);
+  input = gtorch_cuda_turn (call->inputs[0], is_last);
+  output = gtorch_cuda_turn (call->outputs[0], is_last);
   if (is_last)
     p.channels = call->outputs[0]->shape[1];
   x = gtorch_cuda_pack (input, call->compute, lane, error);
@@ -132,7 +124,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const Kernels *kernels, GError **
   p.is_narrow = is_narrow (&p, x->numel);
   if (places != NULL)
     {
-      turned = turn (places, is_last);
+      turned = gtorch_cuda_turn (places, is_last);
       indices = call->n_outputs > 1 ? gtorch_cuda_pack_output (turned, GTORCH_DTYPE_INT64, error)
                                     : gtorch_cuda_pack (turned, GTORCH_DTYPE_INT64, lane, error);
       if (indices == NULL)

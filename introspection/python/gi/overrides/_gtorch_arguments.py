@@ -9,6 +9,7 @@ import sys
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import (
     DType,
+    GTorch,
     RawTensor,
     convert_bool,
     convert_device,
@@ -125,7 +126,7 @@ class Creation:
         check_format(name, self.format)
 
     def finish(self, made):
-        made = made.contiguous() if self.format is contiguous_format else made
+        made = formatted(made, self.format)
         return made.requires_grad_() if self.requires_grad else made
 
 
@@ -133,11 +134,37 @@ OF_CREATION = ('layout', 'memory_format', 'pin_memory', 'requires_grad')
 
 
 def check_format(name, value):
-    if value not in (None, contiguous_format, preserve_format):
-        raise NotImplementedError(
-            f'{name}(): memory_format={value!r} is not supported: it is contiguous_format or preserve_format; '
-            'permute() and contiguous() give other orders'
-        )
+    if value not in (None, contiguous_format, preserve_format, channels_last, channels_last_3d):
+        raise TypeError(f'{name}(): memory_format must be torch.contiguous_format, preserve_format, channels_last or '
+                        f'channels_last_3d, not {value!r}')
+
+
+def format_of(value):
+    """The member of MemoryFormat; None for what says nothing, and keeps what there is."""
+    if value in (None, preserve_format):
+        return None
+    members = GTorch.MemoryFormat
+    return {channels_last: members.CHANNELS_LAST, channels_last_3d: members.CHANNELS_LAST_3D}.get(
+        value, members.CONTIGUOUS)
+
+
+def formatted(made, value):
+    """The tensor in that order in memory."""
+    wanted = format_of(value)
+    return made if wanted is None else made.to_memory_format(wanted)
+
+
+def _run_formatted(name, function, args, options):
+    value = options.pop('memory_format', None)
+    check_format(name, value)
+    wanted = format_of(value)
+    if wanted is None or not args:
+        return function(*args, **options)
+    if name == 'is_contiguous':
+        return args[0].has_memory_format(wanted)
+    if name == 'contiguous':
+        return args[0].to_memory_format(wanted)
+    return formatted(function(*args, **options), value)
 
 
 def _rename(name, others, options):
@@ -179,6 +206,10 @@ CONVERSIONS = (
 FORMATTED = ('clone', 'contiguous', 'cpu', 'cuda', 'is_contiguous', 'to', *CONVERSIONS)
 
 
+def _run(_name, function, args, options):
+    return function(*args, **options)
+
+
 def lenient(name, function):
     """The function of an operation, with the arguments that the rules add."""
     of = name.removesuffix('_')
@@ -200,11 +231,10 @@ def lenient(name, function):
         if creates:
             made = _create(name, function, args, options)
         else:
-            if name in FORMATTED:
-                check_format(name, options.pop('memory_format', None))
-            elif name in STACKED:
+            if name in STACKED:
                 options.pop('_stacklevel', None)
-            made = function(*args, **options)
+            run = _run_formatted if name in FORMATTED else _run
+            made = run(name, function, args, options)
         return made if out is None else _write_out(name, out, made)
 
     call = _sized(name, call) if name in SIZED else call

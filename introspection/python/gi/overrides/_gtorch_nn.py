@@ -9,6 +9,7 @@ import weakref
 from gi.overrides import override
 from gi.repository import GObject
 
+from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_containers as containers
 from gi.overrides import _gtorch_exceptions as exceptions
 from gi.overrides import _gtorch_hooks as hooks
@@ -403,11 +404,15 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
     def remove_hook(self, number):
         return hooks.remove(RawModule.remove_hook, self, number)
 
-    def to(self, *args, device=None, dtype=None, non_blocking=False):
+    def to(self, *args, device=None, dtype=None, non_blocking=False, memory_format=None):
         """Converts parameters and buffers to another dtype, moves them to another device, or does both as another
-        tensor."""
+        tensor. Those of images (of volumes) get @memory_format in memory."""
+        arguments.check_format('Module.to', memory_format)
         device, dtype, _non_blocking, _copy = destination(args, dtype, device, non_blocking, False)
         RawModule.to(self, device, dtype)
+        wanted = arguments.format_of(memory_format)
+        if wanted is not None:
+            RawModule.to_memory_format(self, wanted)
         return self
 
     extra_repr = layers.extra_repr_of(RawModule)

@@ -5,11 +5,7 @@
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
 
-MEMORY_FORMATS = {
-    arguments.contiguous_format: GTorch.MemoryFormat.CONTIGUOUS,
-    arguments.channels_last: GTorch.MemoryFormat.CHANNELS_LAST,
-    arguments.channels_last_3d: GTorch.MemoryFormat.CHANNELS_LAST_3D,
-}
+MEMORY_FORMATS = (arguments.contiguous_format, arguments.channels_last, arguments.channels_last_3d)
 
 
 def _tensors(name, key, given):
@@ -81,7 +77,7 @@ def _convert(name, module, memory_format):
         raise TypeError(f'{name}(): module must be a Module, not {type(module).__name__}')
     if memory_format not in MEMORY_FORMATS:
         raise TypeError(f'{name}(): memory_format must be one of {list(MEMORY_FORMATS)}, not {memory_format!r}')
-    getattr(module, name)(MEMORY_FORMATS[memory_format])
+    getattr(module, name)(arguments.format_of(memory_format))
     return module
 
 

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 
+from gi.overrides._gtorch_arguments import check_format, formatted
 from gi.overrides._gtorch_convert import DType, RawTensor, convert_bool, convert_dtype
 
 # PyTorch's: relative and absolute
@@ -147,8 +148,9 @@ def make_tensor(
 
     dtype = convert_dtype(dtype)
     shape = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (list, tuple)) else list(shape)
-    if memory_format is not None:
-        raise NotImplementedError('make_tensor(): memory_format is not supported: use noncontiguous')
+    check_format('make_tensor', memory_format)
+    if memory_format is not None and noncontiguous:
+        raise ValueError('make_tensor(): noncontiguous and memory_format are given')
     low, high, whole = _limits(dtype, low, high)
     spaced = [*shape[:-1], 2 * shape[-1]] if convert_bool(noncontiguous) and shape else shape
     if whole:
@@ -162,7 +164,7 @@ def make_tensor(
     made = made[..., ::2] if spaced is not shape else made
     if convert_bool(exclude_zero):
         made[made == 0] = 1 if whole else GTorch.finfo(dtype).tiny
-    return made.requires_grad_(convert_bool(requires_grad))
+    return formatted(made, memory_format).requires_grad_(convert_bool(requires_grad))
 
 
 def install(submodule):

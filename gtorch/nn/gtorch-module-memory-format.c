@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The order of the dimensions of weights in memory. Convolutions compute with the strides that their operands
- * have, and give their results those of the channels last if an operand has them. */
+/* The order of the dimensions of parameters in memory. Convolutions compute with the strides that their
+ * operands have, and give their results those of the channels last if an operand has them. */
 
 #include "config.h"
 
-#include "nn/gtorch-memory-format.h"
+#include "nn/gtorch-module-memory-format.h"
 
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "elements/gtorch-memory-format-private.h"
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-layers.h"
 #include "nn/gtorch-module-members.h"
 #include "nn/gtorch-module-private.h"
 #include "tensor/gtorch-tensor-private.h"
-
-GType
-gtorch_memory_format_get_type (void)
-{
-  static gsize type;
-
-  if (g_once_init_enter (&type))
-    {
-      static const GEnumValue values[] = {
-        { GTORCH_MEMORY_FORMAT_CONTIGUOUS, "GTORCH_MEMORY_FORMAT_CONTIGUOUS", "contiguous" },
-        { GTORCH_MEMORY_FORMAT_CHANNELS_LAST, "GTORCH_MEMORY_FORMAT_CHANNELS_LAST",
-          "channels-last" },
-        { GTORCH_MEMORY_FORMAT_CHANNELS_LAST_3D, "GTORCH_MEMORY_FORMAT_CHANNELS_LAST_3D",
-          "channels-last-3d" },
-        { 0, NULL, NULL },
-      };
-
-      g_once_init_leave (&type, g_enum_register_static ("GTorchMemoryFormat", values));
-    }
-  return type;
-}
 
 typedef struct
 {
@@ -53,22 +33,6 @@ find_layers (GTorchModule *module, const gchar *path, gpointer data)
   for (guint i = 0; i < G_N_ELEMENTS (search->types); i++)
     if (g_type_is_a (G_OBJECT_TYPE (module), search->types[i]))
       g_ptr_array_add (search->layers, g_object_ref (module));
-}
-
-/* Returns a copy whose dimensions are in that order in memory. */
-static GTorchImpl *
-lay_out (GTorchImpl *weight, gboolean channels_last, GError **error)
-{
-  g_autoptr (GTorchImpl) turned = NULL;
-  g_autoptr (GTorchImpl) placed = NULL;
-
-  if (!channels_last)
-    return gtorch_op_contiguous (weight, error);
-  turned = gtorch_op_movedim (weight, (const gint64[]){ 1 }, 1, (const gint64[]){ -1 }, 1, error);
-  placed = turned != NULL ? gtorch_op_contiguous (turned, error) : NULL;
-  return placed != NULL ? gtorch_op_movedim (placed, (const gint64[]){ -1 }, 1,
-                                             (const gint64[]){ 1 }, 1, error)
-                        : NULL;
 }
 
 /* Returns the weights of the layers; none is computed or has no elements yet. */
@@ -99,14 +63,34 @@ find_weights (const gchar *who, GPtrArray *layers, GError **error)
   return g_steal_pointer (&weights);
 }
 
+/* Gives the tensors memory of that order: all, or none after an error. */
+static gboolean
+lay_out (GPtrArray *tensors, GTorchMemoryFormat format, GError **error)
+{
+  g_autoptr (GPtrArray) copies = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+
+  for (guint i = 0; i < tensors->len; i++)
+    {
+      g_autoptr (GTorchImpl) alias = gtorch_impl_alias (gtorch_tensor_unwrap (tensors->pdata[i]));
+      GTorchImpl *copy = gtorch_impl_to_memory_format (alias, format, error);
+
+      if (copy == NULL)
+        return FALSE;
+      g_ptr_array_add (copies, gtorch_tensor_wrap (copy));
+    }
+  for (guint i = 0; i < tensors->len; i++)
+    if (!gtorch_tensor_set_data (tensors->pdata[i], copies->pdata[i], error))
+      return FALSE;
+  return TRUE;
+}
+
 static gboolean
 convert (const gchar *who, GTorchModule *self, const GType *types, GTorchMemoryFormat format,
          GTorchMemoryFormat last, GError **error)
 {
   g_autoptr (GPtrArray) layers = g_ptr_array_new_with_free_func (g_object_unref);
-  g_autoptr (GPtrArray) copies = g_ptr_array_new_with_free_func (g_object_unref);
   g_autoptr (GPtrArray) weights = NULL;
-  g_autoptr (GTorchGradGuard) guard = NULL;
   Search search = { { types[0], types[1] }, layers };
 
   if (format != last && format != GTORCH_MEMORY_FORMAT_CONTIGUOUS)
@@ -121,20 +105,67 @@ convert (const gchar *who, GTorchModule *self, const GType *types, GTorchMemoryF
   weights = find_weights (who, layers, error);
   if (weights == NULL)
     return FALSE;
-  guard = gtorch_no_grad ();
-  for (guint i = 0; i < weights->len; i++)
-    {
-      g_autoptr (GTorchImpl) alias = gtorch_impl_alias (gtorch_tensor_unwrap (weights->pdata[i]));
-      GTorchImpl *copy = lay_out (alias, format == last, error);
+  return lay_out (weights, format, error);
+}
 
-      if (copy == NULL)
-        return FALSE;
-      g_ptr_array_add (copies, gtorch_tensor_wrap (copy));
+static void
+add_fitting (GListModel *list, guint n_dims, GPtrArray *found)
+{
+  for (guint i = 0; i < g_list_model_get_n_items (list); i++)
+    {
+      g_autoptr (GTorchTensor) tensor = g_list_model_get_item (list, i);
+
+      if (n_dims == 0 || gtorch_tensor_get_n_dims (tensor) == n_dims)
+        g_ptr_array_add (found, g_steal_pointer (&tensor));
     }
-  for (guint i = 0; i < weights->len; i++)
-    if (!gtorch_tensor_set_data (weights->pdata[i], copies->pdata[i], error))
+}
+
+/**
+ * gtorch_module_to_memory_format:
+ * @self: a module
+ * @memory_format: the order of the dimensions in memory
+ * @error: return location for an error
+ *
+ * Gives the parameters and buffers of the module and its descendants, of those with as many dimensions as the
+ * format has, that order in memory. Values and shapes stay, and so do the parameters. With the channels last,
+ * a network of convolutions, norms, element-wise operations and pooling computes without copies of images if
+ * it is given images in that order, too (see [method@Tensor.to_memory_format]).
+ *
+ * ```c
+ * gtorch_module_to_memory_format (net, GTORCH_MEMORY_FORMAT_CHANNELS_LAST, &error);
+ * ```
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no such format, or
+ *   %GTORCH_ERROR_NOT_SUPPORTED if a parameter has no elements yet, and then nothing has changed
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_to_memory_format (GTorchModule *self, GTorchMemoryFormat memory_format,
+                                GError **error)
+{
+  const gint n_dims = gtorch_memory_format_n_dims (memory_format);
+  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GListModel) parameters = NULL, buffers = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  if (n_dims < 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("to_memory_format: there is no memory format %d"), (gint) memory_format);
       return FALSE;
-  return TRUE;
+    }
+  if (gtorch_module_has_uninitialized_params (self))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("to_memory_format: a parameter has no elements yet"));
+      return FALSE;
+    }
+  parameters = gtorch_module_get_parameters (self, TRUE);
+  buffers = gtorch_module_get_buffers (self, TRUE);
+  add_fitting (parameters, n_dims, found);
+  add_fitting (buffers, n_dims, found);
+  return lay_out (found, memory_format, error);
 }
 
 /**

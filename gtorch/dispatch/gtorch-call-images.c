@@ -5,8 +5,8 @@
 
 #include "config.h"
 
-#include "gtorch-ops-private.h"
-#include "ops/gtorch-op-parts-private.h"
+#include "dispatch/gtorch-op-private.h"
+#include "tensor/gtorch-impl-private.h"
 
 static void
 set_strides (const gint64 *shape, guint n_dims, gint64 *strides)
@@ -39,13 +39,14 @@ gboolean
 gtorch_call_set_images (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape, guint n_dims,
                         gboolean channels_last, GError **error)
 {
+  const gboolean is_preset = call->outputs[i] != NULL; /* whose order stays */
   gint64 strides[GTORCH_CHANNELS_LAST_MAX];
   GTorchImpl *plain;
 
   if (!gtorch_call_set_output (call, i, dtype, shape, n_dims, error))
     return FALSE;
   plain = call->outputs[i];
-  if (!channels_last || plain->numel == 0)
+  if (!channels_last || is_preset || plain->numel == 0)
     return TRUE;
   set_strides (shape, n_dims, strides);
   call->outputs[i] =
