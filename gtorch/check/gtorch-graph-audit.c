@@ -111,12 +111,13 @@ is_under_way (const Audit *audit)
   return __atomic_load_n (&audit->stream->capture, __ATOMIC_ACQUIRE) == audit->capture;
 }
 
-/* Checks a call that is about to run on a stream (may be NULL) that does not capture. Returns FALSE if this
- * thread captures another stream of the device. */
+/* Checks a call that is about to run on a stream (may be NULL) that does not capture. Returns FALSE if other
+ * streams of the device take part in a capture of this thread. */
 static gboolean
 check_call (GTorchStream *stream, const GTorchOpCall *call, GError **error)
 {
   GTorchStream *own = NULL, *other = NULL;
+  gboolean takes_part; /* whether streams of the device take part in a capture */
   GSList *l;
 
   /* the host calls that a replay computes with also pass through here */
@@ -130,9 +131,10 @@ check_call (GTorchStream *stream, const GTorchOpCall *call, GError **error)
 
       if (!is_under_way (audit))
         continue;
-      if (audit->stream->device != call->device && audit->thread == g_thread_self ())
+      takes_part = gtorch_capture_get_pool (audit->capture, call->device) != NULL;
+      if (!takes_part && audit->thread == g_thread_self ())
         audit->elsewhere = call->device;
-      if (audit->stream->device != call->device || audit->is_relaxed)
+      if (!takes_part || audit->is_relaxed)
         continue;
       if (audit->thread == g_thread_self ())
         own = audit->stream;
@@ -182,7 +184,9 @@ audit_grad (GTorchImpl *grad)
   gboolean is_old = FALSE;
   Audit *audit;
 
-  if (capture == NULL || gtorch_pool_of (grad->storage) == GTORCH_CAPTURE_BASE (capture)->pool)
+  if (capture == NULL
+      || gtorch_pool_of (grad->storage)
+             == gtorch_capture_get_pool (capture, gtorch_impl_device (grad)))
     return;
   g_mutex_lock (&lock);
   audit = find_audit (capture);

@@ -216,6 +216,25 @@ find_generators (Compare *self)
     }
 }
 
+/* Waits for the devices of the stream and of all memory. */
+static gboolean
+wait_for_devices (Compare *self, GError **error)
+{
+  GTorchDevice *last = self->stream->device;
+  gboolean result = gtorch_device_synchronize (last, NULL, error);
+  guint i;
+
+  for (i = 0; result && i < self->regions->len; i++)
+    {
+      GTorchDevice *device = g_array_index (self->regions, Region, i).device;
+
+      if (device != last)
+        result = gtorch_device_synchronize (device, NULL, error);
+      last = device;
+    }
+  return result;
+}
+
 /* Prepares to compare the next replay. */
 static Compare *
 compare_new (GPtrArray *calls, GTorchStream *stream, GError **error)
@@ -234,7 +253,7 @@ compare_new (GPtrArray *calls, GTorchStream *stream, GError **error)
   self->states = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   find_generators (self);
   find_regions (self);
-  if (gtorch_device_synchronize (stream->device, NULL, error))
+  if (wait_for_devices (self, error))
     {
       for (i = 0; i < self->regions->len; i++)
         {
@@ -245,7 +264,8 @@ compare_new (GPtrArray *calls, GTorchStream *stream, GError **error)
           if (region->copy == NULL)
             break;
         }
-      if (i == self->regions->len)
+      /* the replay may be on other streams than the copies */
+      if (i == self->regions->len && wait_for_devices (self, error))
         return self;
     }
   compare_free (&self->note);
@@ -301,8 +321,7 @@ call_one (Compare *self, guint index, GTorchOpCall *copied, GError **error)
     return TRUE;
   if (copied->op == &branch_op)
     return take_branch (self, index, copied, error);
-  return gtorch_launch (copied, error)
-         && gtorch_device_synchronize (self->stream->device, NULL, error);
+  return gtorch_launch (copied, error) && wait_for_devices (self, error);
 }
 
 static gboolean
@@ -468,7 +487,7 @@ compare (Compare *self, GError **error)
 {
   g_autoptr (GPtrArray) after = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   GTorchChange mode, change;
-  gboolean success = gtorch_device_synchronize (self->stream->device, NULL, error);
+  gboolean success = wait_for_devices (self, error);
   Difference difference = { .node = G_MAXUINT };
   guint i;
 
@@ -478,7 +497,15 @@ compare (Compare *self, GError **error)
       gtorch_generator_set_state (self->generators->pdata[i], self->states->pdata[i], NULL);
     }
   gtorch_change_to_grad (&mode, FALSE);
-  gtorch_change_to_stream (&change, self->stream->device, NULL);
+  gtorch_change_begin (&change);
+  gtorch_change_slot (&change, self->stream->device->slot, NULL);
+  for (i = 0; i < self->regions->len; i++)
+    {
+      const guint slot = g_array_index (self->regions, Region, i).device->slot;
+
+      if (gtorch_thread.streams[slot] != NULL)
+        gtorch_change_slot (&change, slot, NULL);
+    }
   success = success && call_all (self, error);
   for (i = 0; success && i < self->regions->len; i++)
     success = compare_region (self, &g_array_index (self->regions, Region, i), &difference, error);

@@ -156,6 +156,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 {
   g_autoptr (GTorchCapture) capture =
       gtorch_stream_dup_capture (gtorch_current_stream (call->device));
+  const GTorchCapturePlace *place;
   gint64 strides[GTORCH_MAX_DIMS], numel;
   GTorchStorage *storage;
   GTorchImpl *output;
@@ -173,9 +174,9 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
       gtorch_shape_set_error (shape, n_dims, error);
       return NULL;
     }
-  storage = gtorch_pool_alloc (GTORCH_CAPTURE_BASE (capture)->pool,
-                               (gsize) numel * gtorch_dtype_size (dtype),
-                               GTORCH_CAPTURE_BASE (capture)->number, error);
+  place = gtorch_capture_get_place (capture, call->device);
+  storage = gtorch_pool_alloc (place->pool, (gsize) numel * gtorch_dtype_size (dtype),
+                               place->number, error);
   if (storage == NULL)
     return NULL;
   gtorch_observe_storage_new (storage);
@@ -346,32 +347,11 @@ launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return gtorch_call_run (call, NULL, error);
 }
 
-/* Where the device that has the source captures a graph and the other one does not, a copy is work of the
- * former, and part of the graph. */
-static G_GNUC_NO_INLINE void
-find_capturing_source (GTorchOpCall *call)
+static inline gboolean
+launch_here (GTorchOpCall *call, GError **error)
 {
-  const GTorchImpl *src = call->inputs[1];
-  const GTorchStream *to = gtorch_current_stream (call->device), *from;
+  GTorchStream *stream = gtorch_current_stream (call->device);
 
-  if (src == NULL || src->is_number || src->device == call->device
-      || GTORCH_DEVICE_GET_CLASS (src->device)->graphs == NULL
-      || (to != NULL && __atomic_load_n (&to->capture, __ATOMIC_RELAXED) != NULL))
-    return;
-  from = gtorch_current_stream (src->device);
-  if (from != NULL && __atomic_load_n (&from->capture, __ATOMIC_RELAXED) != NULL)
-    call->device = src->device;
-}
-
-gboolean
-gtorch_launch (GTorchOpCall *call, GError **error)
-{
-  GTorchStream *stream;
-
-  if (G_UNLIKELY (gtorch_captures_exist ()) && call->in_place
-      && (call->op->flags & GTORCH_OP_FLAG_DEVICES))
-    find_capturing_source (call);
-  stream = gtorch_current_stream (call->device);
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
   if (gtorch_promises_exist ()
@@ -379,4 +359,69 @@ gtorch_launch (GTorchOpCall *call, GError **error)
       && !check_promised (call, error))
     return FALSE;
   return gtorch_observe_call (stream, call, launch, error);
+}
+
+static G_GNUC_NO_INLINE gboolean
+launch_rarely (GTorchOpCall *call, GError **error)
+{
+  return launch_here (call, error);
+}
+
+/* Copies between two streams of one capture, which are in order with each other before the copy and after it
+ * as they are without a capture. The copy is work of the second one, so that its source is made contiguous
+ * first, on its own device. The first wait would be needless, but where the last one will not be possible,
+ * as in a branch, it fails before anything is captured. */
+static gboolean
+launch_between (GTorchOpCall *call, GTorchStream *from, GTorchStream *to, GError **error)
+{
+  GTorchImpl *inputs[] = { call->inputs[0], call->inputs[1] };
+  g_autoptr (GTorchImpl) plain = NULL;
+  GTorchOpCall own = *call;
+
+  if (!gtorch_stream_wait_stream (from, to, error))
+    return FALSE;
+  if (!inputs[1]->is_contiguous)
+    {
+      g_autoptr (GTorchImpl) alias = gtorch_impl_alias (inputs[1]); /* without autograd */
+
+      plain = gtorch_op_clone (alias, error);
+      if (plain == NULL)
+        return FALSE;
+      inputs[1] = plain;
+      own.inputs = inputs;
+    }
+  return gtorch_stream_wait_stream (to, from, error) && launch_rarely (&own, error)
+         && gtorch_stream_wait_stream (from, to, error);
+}
+
+/* Where the device that has the source captures a graph and the other one does not, a copy is work of the
+ * former, and part of the graph. */
+static G_GNUC_NO_INLINE gboolean
+launch_copy (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *src = call->inputs[1];
+  GTorchStream *to = gtorch_current_stream (call->device), *from;
+  g_autoptr (GTorchCapture) capture = NULL;
+  g_autoptr (GTorchCapture) sources = NULL;
+
+  if (src == NULL || src->is_number || src->device == call->device
+      || GTORCH_DEVICE_GET_CLASS (src->device)->graphs == NULL)
+    return launch_rarely (call, error);
+  from = gtorch_current_stream (src->device);
+  sources = gtorch_stream_dup_capture (from);
+  capture = gtorch_stream_dup_capture (to);
+  if (sources != NULL && sources == capture)
+    return launch_between (call, from, to, error);
+  if (sources != NULL && capture == NULL)
+    call->device = src->device;
+  return launch_rarely (call, error);
+}
+
+gboolean
+gtorch_launch (GTorchOpCall *call, GError **error)
+{
+  if (G_UNLIKELY (gtorch_captures_exist ()) && call->in_place
+      && (call->op->flags & GTORCH_OP_FLAG_DEVICES))
+    return launch_copy (call, error);
+  return launch_here (call, error);
 }

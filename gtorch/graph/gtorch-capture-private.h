@@ -32,8 +32,10 @@ typedef struct _GTorchGraphBackend
                      GError **error);
   /* Records the fence after what the stream has captured so far. */
   gboolean (*record) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
-  /* Makes the stream wait for the fence, and take part in the capture if it does not yet. */
-  gboolean (*join) (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error);
+  /* Makes the stream, which may be one of another device, wait for the fence, and take part in the capture
+   * if it does not yet; memory that it allocates meanwhile comes from the pool, one of its device. */
+  gboolean (*join) (gpointer capture, GTorchStream *stream, GTorchPool *pool, GTorchFence *fence,
+                    GError **error);
   /* Called before and after the library launches something on the stream. */
   void (*enter) (gpointer capture, GTorchStream *stream);
   void (*leave) (gpointer capture, GTorchStream *stream);
@@ -49,7 +51,7 @@ typedef struct _GTorchGraphBackend
   gpointer (*end) (gpointer capture, GError **error);
 
   /* Looks for nodes of a newly captured graph that the library did not launch; called once. Memory of the
-   * pool counts as kept by the graph. */
+   * pool, and of those that the same graphs have on other devices, counts as kept by the graph. */
   gboolean (*audit) (gpointer graph, GTorchPool *pool, GTorchGraphKeeps keeps, gpointer data,
                      GTorchForeignNodes *found, GError **error);
   gboolean (*prepare) (gpointer graph, GError **error);
@@ -102,7 +104,12 @@ GHashTable *gtorch_cuda_graph_get_table (GTorchCUDAGraph *self);
 /* Disables the check of the replay order in the pool, for callers that know which memory is overwritten. */
 void gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self);
 
-/* --- captures in progress --- */
+/* --- captures in progress ---
+ *
+ * Locks are taken in this order: `launch_lock` of a capture, its `lock`, the lock of one device, that of the
+ * queue which begins or stops to take part (never those of two devices at once), and that of a pool. Replays
+ * take `run_lock` of the graph's pools, on whatever devices these are, in the order of their ids, and then
+ * the lock of one device, but no lock of a capture. */
 GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                                      GTorchCaptureMode mode, GError **error);
 /* Ends the capture in any case. Returns NULL with an error if a stream did not join, or if the graph cannot

@@ -14,7 +14,12 @@
  * have to wait until then, and a stream can wait for an event only in the branch in which it was recorded.
  *
  * Outputs are allocated in the graph's pool. A node keeps their memory alive, but does not keep it from
- * being reused by later nodes when the program drops the tensors. Operands from outside are kept alive. */
+ * being reused by later nodes when the program drops the tensors. Operands from outside are kept alive.
+ *
+ * A stream of another device takes part like any other, if the backend of both captures; the whole graph is
+ * replayed on the device on which the capture began. What the stream computes is allocated in a pool of its
+ * device that belongs to the first pool: all graphs that use it use that one as well, so that what orders
+ * replays in the first pool orders them in both. Branches are on the first device alone. */
 
 #include "config.h"
 
@@ -47,6 +52,7 @@ struct _GTorchCapture
   GThread *thread;
   GMutex lock;
   GTorchGraphExec *exec;
+  GTorchPool *pool; /* on the device of the first stream; `places` owns it */
   const GTorchGraphBackend *backend;
   gpointer native;
   /* Held while the backend captures: its capture then has the nodes in the same order as exec, and all
@@ -87,6 +93,18 @@ static const GTorchCaptureClass capture_class = {
   .free = capture_free,
 };
 
+/* Makes streams of the pool's device, when they take part, allocate from it. Returns the number of the
+ * capture within the pool. */
+static guint
+open_place (GTorchCapture *capture, GTorchPool *pool)
+{
+  GTorchCapturePlace *place = gtorch_capture_get_place (capture, pool->device);
+
+  place->number = gtorch_pool_promise (pool);
+  __atomic_store_n (&place->pool, gtorch_pool_ref (pool), __ATOMIC_RELEASE);
+  return place->number;
+}
+
 GTorchCapture *
 gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                       GTorchCaptureMode mode, GError **error)
@@ -112,8 +130,8 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   capture->base.ref_count = 1;
   capture->base.is_relaxed = mode == GTORCH_CAPTURE_MODE_RELAXED;
   capture->graph = graph;
-  capture->base.pool = gtorch_pool_ref (exec->pool);
-  exec->capture = capture->base.number = gtorch_pool_promise (pool);
+  capture->pool = pool;
+  exec->capture = open_place (capture, pool);
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;
@@ -135,17 +153,32 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
 static void
 capture_free (GTorchCapture *capture)
 {
+  guint i;
+
   g_mutex_clear (&capture->lock);
   g_rec_mutex_clear (&capture->launch_lock);
   g_array_unref (capture->branches);
   g_clear_error (&capture->failure);
-  gtorch_pool_unref (capture->base.pool);
+  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
+    g_clear_pointer (&capture->base.places[i].pool, gtorch_pool_unref);
   g_free (capture);
 }
 
 static void
 set_unjoined (GTorchCapture *capture, guint index, const GTorchBranch *branch, GError **error)
 {
+  GTorchDevice *device = capture->streams[index]->device;
+
+  if (device != capture->streams[0]->device)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: stream %p of %s took part in the capture and the first one, %p of "
+                      "%s, "
+                      "did not wait for its last work (%s): it must join before the end"),
+                   capture->streams[index], gtorch_device_name (device), capture->streams[0],
+                   gtorch_device_name (capture->streams[0]->device), capture->last_name[index]);
+      return;
+    }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                branch == NULL
                    ? _ ("graph: stream %p took part in the capture and the first one, %p, did not "
@@ -187,7 +220,9 @@ gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error)
     gtorch_stream_set_capture (capture->streams[i], NULL);
   g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
-  gtorch_pool_set_capturing (capture->base.pool, FALSE);
+  for (i = 0; i < GTORCH_MAX_DEVICES; i++)
+    if (capture->base.places[i].pool != NULL)
+      gtorch_pool_set_capturing (capture->base.places[i].pool, FALSE);
   g_atomic_int_add (&gtorch_n_captures, -1);
   if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
     g_atomic_int_add (&gtorch_n_global_captures, -1);
@@ -506,7 +541,9 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
   gboolean result;
 
   /* The pool of the capture may reuse memory that the child uses for intermediate results. */
-  if (gtorch_graph_exec_uses_pool (child, capture->base.pool))
+  if (!gtorch_graph_exec_check_whole (child, _ ("it cannot become part of another graph"), error))
+    return FALSE;
+  if (gtorch_graph_exec_uses_pool (child, capture->pool))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("graph: a graph cannot become part of another one that shares its "
@@ -596,6 +633,37 @@ find_obstacle (GTorchCapture *capture, guint index, const GTorchFence *fence)
              : _ ("it was recorded in a branch of the graph, which has ended");
 }
 
+/* Returns whether streams of the device can take part in the capture. */
+static gboolean
+is_open_to (GTorchCapture *capture, GTorchDevice *device)
+{
+  return device == capture->exec->device
+         || (capture->backend != NULL
+             && GTORCH_DEVICE_GET_CLASS (device)->graphs == capture->backend);
+}
+
+static gboolean
+join_native (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, GError **error)
+{
+  GTorchPool *pool = gtorch_capture_get_pool (capture, stream->device);
+  const gboolean is_first = pool == NULL; /* of its device */
+
+  if (is_first)
+    {
+      pool = gtorch_pool_get_on (capture->pool, stream->device);
+      gtorch_pool_set_capturing (pool, TRUE);
+    }
+  if (!capture->backend->join (capture->native, stream, pool, fence, error))
+    {
+      if (is_first)
+        gtorch_pool_set_capturing (pool, FALSE);
+      return FALSE;
+    }
+  if (is_first)
+    gtorch_graph_exec_add_part (capture->exec, pool, open_place (capture, pool));
+  return TRUE;
+}
+
 static gboolean
 capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, GError **error)
 {
@@ -611,19 +679,20 @@ capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, 
     result = TRUE; /* the capture has just ended, which completes the fence */
   else if (own != NULL && own != capture)
     reason = _ ("another graph captures it");
-  else if (stream->device != capture->exec->device)
+  else if (!is_open_to (capture, stream->device))
     reason = _ ("it is on another device");
   else if (own == NULL && stream->is_default)
     reason = _ ("it is a default stream, which cannot be captured");
   else if (own == NULL && index == MAX_STREAMS)
     reason = _ ("too many streams take part");
+  else if (own == NULL && stream->device != capture->exec->device && open_branch (capture) != NULL)
+    reason = _ ("a branch of the graph is open, and all of a branch is on the device of the graph");
   else if (own != NULL && fence->branch != branch_of (capture, index)
            && is_after (capture, index, fence))
     result = TRUE; /* the stream already comes after the fence */
   else if ((reason = find_obstacle (capture, index, fence)) != NULL)
     result = FALSE;
-  else if (capture->native == NULL
-           || (result = capture->backend->join (capture->native, stream, fence, error)))
+  else if (capture->native == NULL || (result = join_native (capture, stream, fence, error)))
     {
       if (own == NULL)
         {
@@ -672,6 +741,17 @@ to_bool (GTorchStream *stream, GTorchImpl *predicate, GError **error)
   return NULL;
 }
 
+static gboolean
+check_branch_device (GTorchCapture *capture, GTorchStream *stream, GError **error)
+{
+  if (stream->device == capture->exec->device)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("graph: a branch on %s is not supported in a capture that began on %s"),
+               gtorch_device_name (stream->device), gtorch_device_name (capture->exec->device));
+  return FALSE;
+}
+
 gboolean
 gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorchImpl *predicate,
                              GError **error)
@@ -685,7 +765,7 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
   /* Holds both locks, so that no stream joins while it is undecided in which branch. */
   g_rec_mutex_lock (&capture->launch_lock);
   g_mutex_lock (&capture->lock);
-  result = check_stream (capture, stream, error);
+  result = check_stream (capture, stream, error) && check_branch_device (capture, stream, error);
   if (result && capture->native != NULL)
     {
       capture->backend->enter (capture->native, stream);
@@ -696,7 +776,7 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
     {
       GTorchBranch branch = { .predicate = gtorch_capture_alias_operand (flag, capture) };
 
-      branch.exec = gtorch_graph_exec_new (stream->device, capture->base.pool);
+      branch.exec = gtorch_graph_exec_new (stream->device, capture->pool);
       branch.exec->backend = capture->backend;
       branch.number = ++capture->n_branches;
       branch.stream = find_stream (capture, stream);

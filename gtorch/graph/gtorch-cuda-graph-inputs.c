@@ -240,9 +240,9 @@ rebind (GTorchCUDAGraph *self, const gchar *name, GTorchImpl *from, GTorchImpl *
  * Replays that are in progress still use @from.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_FOUND if the graph does not use @from, with
- *   %GTORCH_ERROR_INVALID if it uses other parts of the same memory, too, or computes @from itself, or
- *   with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or %GTORCH_ERROR_DEVICE_MISMATCH if @to differs from
- *   @from
+ *   %GTORCH_ERROR_INVALID if it uses other parts of the same memory, too, or computes @from itself,
+ *   with %GTORCH_ERROR_NOT_SUPPORTED if streams of several devices took part in its capture, or with
+ *   %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or %GTORCH_ERROR_DEVICE_MISMATCH if @to differs from @from
  *
  * Since: 0.1
  */

@@ -29,6 +29,9 @@
  * those of the capture, except for branches ([method@CUDAGraph.begin_if]). Random operations draw new
  * numbers with each replay, the same that the operations would have drawn without a graph.
  *
+ * Streams of other GPUs take part if they wait for the capturing stream ([method@Stream.wait_stream]). A
+ * replay then works on all these GPUs.
+ *
  * ```c
  * g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
  * g_autoptr (GTorchGraphCapture) capture =
@@ -550,9 +553,9 @@ dup_capture (GTorchCUDAGraph *self, GTorchStream **stream, GError **error)
  *
  * Results of the branch are ordinary tensors, but their contents are undefined if the branch was skipped:
  * let the branch write into tensors that were made before it. Random operations in it advance the
- * generator in either case. Branches can be nested. A stream that waits for the branch's stream takes
- * part in the branch only and must be waited for before its end; streams that already take part in the
- * capture cannot be used meanwhile.
+ * generator in either case. Branches can be nested. A stream of the same device that waits for the branch's
+ * stream takes part in the branch only and must be waited for before its end; streams that already take
+ * part in the capture cannot be used meanwhile.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if the current stream is not part of the
  *   graph's capture or of the open branch, %GTORCH_ERROR_SHAPE if @predicate does not have one element,
@@ -704,7 +707,7 @@ replay (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
  * @self: a graph with a capture
  * @error: return location for an error
  *
- * Executes the recorded operations on the current stream of the graph's device.
+ * Executes the recorded operations on the current stream of the device on which the capture began.
  *
  * Returns: as [method@CUDAGraph.replay_on]
  *
@@ -724,20 +727,26 @@ gtorch_cuda_graph_replay (GTorchCUDAGraph *self, GError **error)
 /**
  * gtorch_cuda_graph_replay_on:
  * @self: a graph with a capture
- * @stream: a stream of the graph's device
+ * @stream: a stream of the device on which the capture began
  * @error: return location for an error
  *
  * Executes the recorded operations on a stream, which need not be the one of the capture. Replays of
  * one graph, and of graphs that share a pool, never overlap. On a stream that captures another
- * graph, the replay becomes a part of that graph.
+ * graph, the replay becomes a part of that graph, unless streams of several devices took part in its own
+ * capture.
+ *
+ * On other GPUs that the graph works on, or copies from or to, the replay comes after the work of the current
+ * stream, and before its further work.
  *
  * On a GPU operations have the priority of @stream, unless a stream of the capture had a priority other
  * than the default 0: then each operation keeps the priority of its stream in the capture.
  *
  * Returns: %TRUE if it was executed or queued; %FALSE with %GTORCH_ERROR_CAPTURE if there is nothing to
- *   replay or the graph itself is capturing, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on
- *   another device, %GTORCH_ERROR_INVALID if another graph that shares the pool must be replayed first
- *   (see [property@MemoryPool:check-order]), or with the error of an operation
+ *   replay, the graph itself is capturing, or the current stream of another GPU on which it works captures
+ *   another graph, %GTORCH_ERROR_DEVICE_MISMATCH if the stream is on another device,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if it cannot become part of another graph, %GTORCH_ERROR_INVALID if
+ *   another graph that shares the pool must be replayed first (see [property@MemoryPool:check-order]), or
+ *   with the error of an operation
  *
  * Since: 0.1
  */

@@ -19,6 +19,13 @@ typedef struct
   guint random;           /* index of its first random call within the graph, if it has any */
 } GTorchGraphNode;
 
+/* The memory of a graph on another device than its own. */
+typedef struct
+{
+  GTorchPool *pool; /* owned */
+  guint capture;    /* number of the capture that promised its results there */
+} GTorchGraphPart;
+
 /* An executable graph. The members that each replay needs come first, since the driver evicts most of the
  * caches. */
 struct _GTorchGraphExec
@@ -30,12 +37,13 @@ struct _GTorchGraphExec
   const GTorchGraphBackend *backend; /* NULL: the calls are run one by one */
   gpointer native;                   /* graph of the backend */
   GTorchPool *pool;
-  GPtrArray *pools;   /* NULL: only `pool`; else all pools used, by id, borrowed */
-  GPtrArray *written; /* storages from outside that it writes to; borrowed from nodes */
-  GPtrArray *read;    /* storages from outside that it reads; borrowed from nodes */
-  GPtrArray *peers;   /* other devices that have some of these, but for the host */
-  GPtrArray *needed;  /* of GTorchImpl, borrowed from nodes: what other captures compute for it */
-  GTorchDevice *device;
+  GPtrArray *pools;     /* NULL: only `pool`; else all pools used, by id, borrowed */
+  GPtrArray *written;   /* storages from outside that it writes to; borrowed from nodes */
+  GPtrArray *read;      /* storages from outside that it reads; borrowed from nodes */
+  GPtrArray *peers;     /* other devices that take part or have some of these, but for the host */
+  GPtrArray *needed;    /* of GTorchImpl, borrowed from nodes: what other captures compute for it */
+  GTorchDevice *device; /* on which it is replayed */
+  GArray *parts;        /* GTorchGraphPart: of other devices, whose streams took part; NULL: none */
   GPtrArray *nodes;
   guint n_foreign;                                  /* nodes that cannot be launched once more */
   gboolean is_prepared, has_children, has_operands; /* has_operands: written and read are set */
@@ -46,6 +54,19 @@ struct _GTorchGraphExec
 GTorchGraphNode *gtorch_graph_node_new (void);
 void gtorch_graph_node_unref (gpointer node);
 GTorchGraphExec *gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool);
+/* Notes, before the capture ends, that streams of the pool's device take part. */
+void gtorch_graph_exec_add_part (GTorchGraphExec *exec, GTorchPool *pool, guint capture);
+/* Fails if operations of the graph are on several devices, which what is named cannot be done to. */
+gboolean gtorch_graph_exec_check_whole (GTorchGraphExec *exec, const gchar *what, GError **error);
+
+/* Returns the graph's memory on the i-th other device, or NULL if there are fewer. */
+static inline const GTorchGraphPart *
+gtorch_graph_exec_nth_part (const GTorchGraphExec *exec, guint i)
+{
+  return exec->parts != NULL && i < exec->parts->len
+             ? &g_array_index (exec->parts, GTorchGraphPart, i)
+             : NULL;
+}
 
 /* The number of pools that a prepared graph uses. */
 static inline guint

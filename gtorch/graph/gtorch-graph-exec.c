@@ -51,6 +51,42 @@ gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool)
   return exec;
 }
 
+static void
+part_clear (gpointer data)
+{
+  GTorchGraphPart *part = data;
+
+  gtorch_pool_set_graph (part->pool, FALSE);
+  gtorch_pool_unref (part->pool);
+}
+
+void
+gtorch_graph_exec_add_part (GTorchGraphExec *exec, GTorchPool *pool, guint capture)
+{
+  const GTorchGraphPart part = { gtorch_pool_ref (pool), capture };
+
+  gtorch_pool_set_graph (pool, TRUE);
+  if (exec->parts == NULL)
+    {
+      exec->parts = g_array_new (FALSE, FALSE, sizeof (GTorchGraphPart));
+      g_array_set_clear_func (exec->parts, part_clear);
+    }
+  g_array_append_val (exec->parts, part);
+}
+
+gboolean
+gtorch_graph_exec_check_whole (GTorchGraphExec *exec, const gchar *what, GError **error)
+{
+  const GTorchGraphPart *part = gtorch_graph_exec_nth_part (exec, 0);
+
+  if (part == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("graph: streams of %s and %s took part in its capture: %s"),
+               gtorch_device_name (exec->device), gtorch_device_name (part->pool->device), what);
+  return FALSE;
+}
+
 GTorchGraphExec *
 gtorch_graph_exec_ref (GTorchGraphExec *exec)
 {
@@ -71,6 +107,7 @@ graph_exec_free (gpointer data)
   g_ptr_array_unref (exec->peers);
   g_ptr_array_unref (exec->needed);
   g_clear_pointer (&exec->pools, g_ptr_array_unref);
+  g_clear_pointer (&exec->parts, g_array_unref);
   gtorch_pool_set_graph (exec->pool, FALSE);
   gtorch_pool_unref (exec->pool);
   if (exec->scratch != NULL)
@@ -156,6 +193,21 @@ typedef struct
   GHashTable *overwritten; /* addresses of memory, all of which it has written */
 } Computed;
 
+/* Returns whether the capture with this number in the pool was that of the graph. */
+static gboolean
+is_of_graph (const GTorchGraphExec *exec, const GTorchPool *pool, guint capture)
+{
+  const GTorchGraphPart *part;
+  guint i;
+
+  if (exec->pool == pool && exec->capture == capture)
+    return TRUE;
+  for (i = 0; (part = gtorch_graph_exec_nth_part (exec, i)) != NULL; i++)
+    if (part->pool == pool && part->capture == capture)
+      return TRUE;
+  return FALSE;
+}
+
 static gboolean
 is_computed (const Computed *computed, const GTorchImpl *impl)
 {
@@ -165,12 +217,8 @@ is_computed (const Computed *computed, const GTorchImpl *impl)
   if (pool == NULL || g_hash_table_contains (computed->overwritten, impl->storage->data))
     return TRUE;
   for (i = 0; i < computed->graphs->len; i++)
-    {
-      const GTorchGraphExec *exec = computed->graphs->pdata[i];
-
-      if (exec->pool == pool && exec->capture == capture)
-        return TRUE;
-    }
+    if (is_of_graph (computed->graphs->pdata[i], pool, capture))
+      return TRUE;
   return FALSE;
 }
 
@@ -245,12 +293,21 @@ check_needed (GTorchGraphExec *exec, GError **error)
 }
 
 static void
+add_pool (GPtrArray *pools, GTorchPool *pool)
+{
+  if (!g_ptr_array_find (pools, pool, NULL))
+    g_ptr_array_add (pools, pool);
+}
+
+static void
 add_pools (GTorchGraphExec *exec, GPtrArray *pools)
 {
+  const GTorchGraphPart *part;
   guint i;
 
-  if (!g_ptr_array_find (pools, exec->pool, NULL))
-    g_ptr_array_add (pools, exec->pool);
+  add_pool (pools, exec->pool);
+  for (i = 0; (part = gtorch_graph_exec_nth_part (exec, i)) != NULL; i++)
+    add_pool (pools, part->pool);
   for (i = 0; exec->has_children && i < exec->nodes->len; i++)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
@@ -303,24 +360,28 @@ unlock_pools (GTorchGraphExec *exec)
 }
 
 static void
-find_peers (GTorchGraphExec *exec, const GPtrArray *storages)
+add_peer (GTorchGraphExec *exec, GTorchDevice *device)
+{
+  if (device != exec->device && !gtorch_device_is_host (device)
+      && !g_ptr_array_find (exec->peers, device, NULL))
+    g_ptr_array_add (exec->peers, device);
+}
+
+static void
+find_peers (GTorchGraphExec *exec)
 {
   guint i;
 
-  for (i = 0; i < storages->len; i++)
-    {
-      GTorchDevice *device = ((GTorchStorage *) storages->pdata[i])->device;
-
-      if (device != exec->device && !gtorch_device_is_host (device)
-          && !g_ptr_array_find (exec->peers, device, NULL))
-        g_ptr_array_add (exec->peers, device);
-    }
+  for (i = 0; i < exec->read->len; i++)
+    add_peer (exec, ((GTorchStorage *) exec->read->pdata[i])->device);
+  for (i = 0; i < exec->written->len; i++)
+    add_peer (exec, ((GTorchStorage *) exec->written->pdata[i])->device);
+  for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
+    add_peer (exec, gtorch_graph_exec_nth_pool (exec, i)->device);
 }
 
-/* Orders a replay after the current streams of other devices that it copies from or to or, afterwards, these
- * after the replay, as such a copy outside of graphs would. */
-static gboolean
-meet_peers (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GError **error)
+static G_GNUC_NO_INLINE gboolean
+meet_each_peer (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GError **error)
 {
   guint i;
 
@@ -328,11 +389,27 @@ meet_peers (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GErr
     {
       GTorchStream *other = gtorch_stream_get_current (exec->peers->pdata[i]);
 
+      if (gtorch_stream_is_capturing (other))
+        { /* waiting for it, the replay would become part of that capture */
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                       _ ("graph: a replay works on %s, too, and the current stream there, %p, "
+                          "captures another graph"),
+                       gtorch_device_name (other->device), other);
+          return FALSE;
+        }
       if (!(is_after ? gtorch_stream_wait_stream (other, stream, error)
                      : gtorch_stream_wait_stream (stream, other, error)))
         return FALSE;
     }
   return TRUE;
+}
+
+/* Orders a replay after the current streams of other devices that it works on, or copies from or to, or,
+ * afterwards, these after the replay, as such a copy outside of graphs would. */
+static inline gboolean
+meet_peers (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GError **error)
+{
+  return G_LIKELY (exec->peers->len == 0) || meet_each_peer (exec, stream, is_after, error);
 }
 
 gboolean
@@ -343,10 +420,9 @@ gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
   if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
     return FALSE;
   find_operands (exec);
-  find_peers (exec, exec->read);
-  find_peers (exec, exec->written);
   find_all_needed (exec);
   find_pools (exec);
+  find_peers (exec);
   exec->is_prepared = TRUE;
   return TRUE;
 }
@@ -528,9 +604,12 @@ check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 static void
 keep_promises (GTorchGraphExec *exec)
 {
+  const GTorchGraphPart *part;
   guint i;
 
   gtorch_pool_keep_promise (exec->pool, exec->capture);
+  for (i = 0; (part = gtorch_graph_exec_nth_part (exec, i)) != NULL; i++)
+    gtorch_pool_keep_promise (part->pool, part->capture);
   for (i = 0; exec->has_children && i < exec->nodes->len; i++)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
@@ -638,13 +717,15 @@ write_edge (const GTorchImpl *operand, const gchar *name, GHashTable *writers, G
 }
 
 static void
-write_call (const GTorchOpCall *call, guint index, const gchar *name, GHashTable *writers,
-            GString *text)
+write_call (const GTorchOpCall *call, guint index, const gchar *name, gboolean names_devices,
+            GHashTable *writers, GString *text)
 {
   guint i;
 
   g_string_append_printf (text, "  %s [label=\"%u: %s%s", name, index, call->op->name,
                           call->in_place ? "_" : "");
+  if (names_devices)
+    g_string_append_printf (text, " on %s", gtorch_device_name (call->device));
   for (i = 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       g_string_append_printf (text, "\\n%s %s", gtorch_dtype_get_name (call->outputs[i]->dtype),
@@ -673,7 +754,7 @@ write_nodes (GTorchGraphExec *exec, const gchar *prefix, GHashTable *writers, GS
 
       if (node->child == NULL)
         {
-          write_call (&node->call->call, i, name, writers, text);
+          write_call (&node->call->call, i, name, exec->parts != NULL, writers, text);
           continue;
         }
       g_string_append_printf (text, "  %s [label=\"%u: %s of %u nodes\"];\n", name, i,
@@ -741,8 +822,11 @@ gboolean
 gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool)
 {
   gboolean result = exec->pool == pool;
+  const GTorchGraphPart *part;
   guint i;
 
+  for (i = 0; !result && (part = gtorch_graph_exec_nth_part (exec, i)) != NULL; i++)
+    result = part->pool == pool;
   for (i = 0; exec->has_children && i < exec->nodes->len && !result; i++)
     {
       const GTorchGraphNode *node = exec->nodes->pdata[i];

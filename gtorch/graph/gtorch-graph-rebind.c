@@ -195,6 +195,8 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
                    gtorch_graph_exec_get_n_foreign (exec));
       return NULL;
     }
+  if (!gtorch_graph_exec_check_whole (exec, _ ("its inputs cannot be replaced"), error))
+    return NULL;
   result = exec_rebind (exec, &rebinding);
   if (rebinding.outside != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

@@ -23,7 +23,8 @@ struct _GTorchPool
   /* In bytes; protected by the stats_lock of the device's allocator. */
   GTorchCounter allocated, reserved[GTORCH_N_POOLS];
 
-  GPtrArray *arenas;          /* on a GPU; under the pool's lock */
+  GPtrArray *arenas; /* on a GPU; under the pool's lock */
+  GPtrArray *others; /* owned pools of the same graphs on other devices; likewise; NULL: none */
   GTorchMemorySource *source; /* of the program; NULL: the device's allocator */
 
   /* On the CPU, memory is allocated once and reused when the tensor that held it is freed. A replay runs in
@@ -85,6 +86,15 @@ void gtorch_pool_foreach (GTorchDevice *device, void (*func) (GTorchPool *pool, 
                           gpointer data);
 /* Resets the peaks, or the accumulated totals if accumulated is set. */
 void gtorch_pool_reset_counters (GTorchPool *self, gpointer accumulated);
+
+/* Returns the pool that the same graphs have on another device, or the pool itself for its own device; if
+ * there is none, one is made. It lives as long as this pool at least, has its source, and is used, trimmed
+ * and lent when memory runs out together with it. Borrowed. */
+GTorchPool *gtorch_pool_get_on (GTorchPool *self, GTorchDevice *device);
+/* The same, but returns NULL if there is none. */
+GTorchPool *gtorch_pool_find_on (GTorchPool *self, const GTorchDevice *device);
+/* Returns the pools on all other devices. */
+GPtrArray *gtorch_pool_dup_others (GTorchPool *self);
 
 /* Tells the pool that a graph uses its memory, which is then kept until the call with used FALSE. */
 void gtorch_pool_set_graph (GTorchPool *self, gboolean used);

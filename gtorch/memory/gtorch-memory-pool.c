@@ -40,7 +40,8 @@
  * Graphs use pools: memory that operations allocate during a capture keeps its address as long as the graph
  * may be replayed. Graphs that are never replayed at the same time, and are replayed in the order in which
  * they were captured, can share a pool and need less memory. [method@CUDAGraph.get_pool] returns the pool
- * that a graph created for itself.
+ * that a graph created for itself. A graph in whose capture streams of other devices took part has memory
+ * there as well: graphs that share the pool share that, too, but the pool's sizes do not include it.
  *
  * Since: 0.1
  */
@@ -167,13 +168,17 @@ void
 gtorch_pool_unref (GTorchPool *self)
 {
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
+  GPtrArray *others;
 
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
+  others = g_steal_pointer (&self->others);
   if (klass->pools != NULL)
     klass->pools->drop (self->device, self);
   else
     gtorch_pool_free (self);
+  /* not by gtorch_pool_free (), which backends call with the lock of a device held */
+  g_clear_pointer (&others, g_ptr_array_unref);
 }
 
 void
@@ -815,10 +820,16 @@ gtorch_memory_pool_get_use_on_oom (GTorchMemoryPool *self)
 void
 gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom)
 {
+  g_autoptr (GPtrArray) others = NULL;
+  guint i;
+
   g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
   if (g_atomic_int_get (&self->pool->use_on_oom) == (use_on_oom != FALSE))
     return;
   g_atomic_int_set (&self->pool->use_on_oom, use_on_oom != FALSE);
+  others = gtorch_pool_dup_others (self->pool);
+  for (i = 0; i < others->len; i++)
+    g_atomic_int_set (&((GTorchPool *) others->pdata[i])->use_on_oom, use_on_oom != FALSE);
   g_object_notify (G_OBJECT (self), "use-on-oom");
 }
 
@@ -859,26 +870,37 @@ gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order
   g_object_notify (G_OBJECT (self), "check-order");
 }
 
+static void
+trim (GTorchPool *pool)
+{
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (pool->device);
+
+  if (klass->pools == NULL)
+    drop_ready (pool);
+  else if (g_atomic_int_get (&pool->n_graphs) == 0)
+    klass->pools->trim (pool->device, pool);
+}
+
 /**
  * gtorch_memory_pool_trim:
  * @self: a pool
  *
  * Returns memory of the pool that no tensor holds to the device. Waits for the device. Does nothing while a
- * graph uses the pool.
+ * graph uses the pool. Memory that graphs of several devices have on the other ones is returned likewise.
  *
  * Since: 0.1
  */
 void
 gtorch_memory_pool_trim (GTorchMemoryPool *self)
 {
-  GTorchDeviceClass *klass;
+  g_autoptr (GPtrArray) others = NULL;
+  guint i;
 
   g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
-  klass = GTORCH_DEVICE_GET_CLASS (self->pool->device);
-  if (klass->pools == NULL)
-    drop_ready (self->pool);
-  else if (g_atomic_int_get (&self->pool->n_graphs) == 0)
-    klass->pools->trim (self->pool->device, self->pool);
+  trim (self->pool);
+  others = gtorch_pool_dup_others (self->pool);
+  for (i = 0; i < others->len; i++)
+    trim (others->pdata[i]);
 }
 
 /**

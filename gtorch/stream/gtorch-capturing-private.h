@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/base/gtorch-inner-types-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 G_BEGIN_DECLS
 
@@ -30,17 +30,38 @@ typedef struct
   void (*free) (GTorchCapture *capture);
 } GTorchCaptureClass;
 
+/* Where a capture allocates on one device. */
+typedef struct
+{
+  GTorchPool *pool; /* owned; NULL: no stream of the device takes part; atomic */
+  guint number;     /* number of the capture within the pool */
+} GTorchCapturePlace;
+
 /* The common header of all captures. */
 typedef struct
 {
   const GTorchCaptureClass *klass;
   gint ref_count;
   gboolean is_relaxed; /* other threads are not restricted meanwhile */
-  GTorchPool *pool;    /* pool for allocations of the capture */
-  guint number;        /* number of the capture within the pool */
+  GTorchCapturePlace
+      places[GTORCH_MAX_DEVICES]; /* by the devices' slots; they stay until it is freed */
 } GTorchCaptureBase;
 
 #define GTORCH_CAPTURE_BASE(capture) ((GTorchCaptureBase *) (capture))
+
+static inline GTorchCapturePlace *
+gtorch_capture_get_place (GTorchCapture *capture, const GTorchDevice *device)
+{
+  return &GTORCH_CAPTURE_BASE (capture)->places[device->slot];
+}
+
+/* Returns the pool from which the capture allocates on the device, or NULL if no stream of the device has
+ * taken part so far. Borrowed. */
+static inline GTorchPool *
+gtorch_capture_get_pool (GTorchCapture *capture, const GTorchDevice *device)
+{
+  return __atomic_load_n (&gtorch_capture_get_place (capture, device)->pool, __ATOMIC_ACQUIRE);
+}
 
 GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);
 void gtorch_capture_unref (GTorchCapture *capture);

@@ -915,8 +915,8 @@ gtorch_stream_record_event (GTorchStream *self, GError **error)
  * Makes work that is enqueued from now on wait for @event. The call does not block, unless the stream is
  * the CPU's default one, which has no queue. An event that was never recorded counts as done.
  *
- * A stream that waits for an event recorded in a capture joins the capture; the first stream of the capture
- * must wait for it before the capture ends.
+ * A stream that waits for an event recorded in a capture joins the capture, on a GPU also one of another GPU;
+ * the first stream of the capture must wait for it before the capture ends.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture does not allow it
  *

@@ -8,7 +8,7 @@ import tempfile
 
 from gtorch.cuda.graphs import CUDAGraph, make_graphed_callables
 
-from gpus import elsewhere, equal, near, raises, tap, torch
+from gpus import elsewhere, equal, near, need, raises, tap, torch
 
 cuda = torch.cuda
 nn = torch.nn
@@ -164,6 +164,83 @@ def streams_branch_out_and_come_back():
     x.fill_(3)
     g.replay()
     equal(total, [19.0] * 4)
+
+
+class Halves(nn.Module):
+    """A network with one half on each of two GPUs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(6, 5), nn.Tanh()).cuda(0)
+        self.second = nn.Linear(5, 2).cuda(1)
+
+    def forward(self, x):
+        return self.second(self.first(x).cuda(1))
+
+
+def train_on_two_gpus(optimizer_class, scalers):
+    """Compares steps that are a graph with others that are not."""
+    models = [Halves(), Halves()]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [optimizer_class(model.parameters(), lr=0.1, capturable=True) for model in models]
+    x, target = torch.randn(4, 6, device='cuda:0'), torch.randn(4, 2, device='cuda:1')
+
+    def step(i):
+        optimizers[i].zero_grad(set_to_none=True)
+        loss = nn.functional.mse_loss(models[i](x), target)
+        scalers[i].scale(loss).backward()
+        scalers[i].step(optimizers[i])
+        scalers[i].update()
+        return loss
+
+    for i in range(2):
+        step(i)
+    cuda.synchronize(0), cuda.synchronize(1)
+    g, s, t = cuda.CUDAGraph(), cuda.Stream(0), cuda.Stream(1)
+    with cuda.graph(g, stream=s):
+        t.wait_stream(s)
+        assert t.is_capturing()
+        with cuda.stream(t):
+            loss = step(0)
+        s.wait_stream(t)
+    assert not t.is_capturing() and loss.get_device() == 1
+    for _ in range(5):
+        g.replay()
+        near(loss, step(1))
+    for a, b in zip(models[0].parameters(), models[1].parameters()):
+        near(a, b)
+
+
+@tap.case
+def a_model_on_two_gpus_is_trained_by_one_graph():
+    need(2)
+    for enabled in (False, True):
+        scalers = [torch.amp.GradScaler('cuda', enabled=enabled) for _ in range(2)]
+        train_on_two_gpus(torch.optim.Adam, scalers)
+
+
+@tap.case
+def a_stream_of_another_gpu_must_come_back():
+    need(2)
+    x, s, t = torch.ones(3, device='cuda:1'), cuda.Stream(0), cuda.Stream(1)
+    cuda.synchronize(1)
+
+    def forget():
+        with cuda.graph(cuda.CUDAGraph(), stream=s):
+            t.wait_stream(s)
+            with cuda.stream(t):
+                x.neg_()
+
+    raises(RuntimeError, 'of cuda:1 took part in the capture and the first one, ', forget)
+    equal(x, [1.0, 1.0, 1.0])
+    g = cuda.CUDAGraph()
+    with cuda.graph(g, stream=s):
+        t.wait_stream(s)
+        with cuda.stream(t):
+            x.neg_()
+        s.wait_stream(t)
+    g.replay()
+    equal(x, [-1.0, -1.0, -1.0])
 
 
 @tap.case

@@ -503,6 +503,74 @@ capture_and_replay (gdouble *result, GError **error)
          && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
 }
 
+/* --- a graph on two devices --- */
+
+/* Computes 2 x + 0 noise on the second device, in memory that two queues share, and brings it back. */
+static gboolean
+compute_on_both (GTorchImpl *x, GTorchStream *side, GTorchStream *more, GTorchImpl **z,
+                 GError **error)
+{
+  GTorchStream *main = gtorch_stream_get_current (gpu (0));
+  const gint64 n = N;
+  g_autoptr (GTorchImpl) moved = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) noise = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+
+  if (!gtorch_stream_wait_stream (side, main, error))
+    return FALSE;
+  moved = gtorch_op_to_device (x, gpu (1), FALSE, error);
+  if (moved == NULL || !gtorch_stream_wait_stream (more, side, error))
+    return FALSE;
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (more);
+
+    y = gtorch_op_add (moved, moved, 1, error);
+  }
+  g_clear_pointer (&moved, gtorch_impl_unref);
+  if (y == NULL || !gtorch_stream_wait_stream (side, more, error))
+    return FALSE;
+  noise = gtorch_op_rand (&n, 1, GTORCH_DTYPE_FLOAT64, gpu (1), NULL, error);
+  if (noise == NULL)
+    return FALSE;
+  sum = gtorch_op_add (y, noise, 0, error);
+  if (sum == NULL)
+    return FALSE;
+  *z = gtorch_op_to_device (sum, gpu (0), FALSE, error);
+  return *z != NULL && gtorch_stream_wait_stream (main, side, error);
+}
+
+static gboolean
+capture_on_both (gdouble *result, GError **error)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, error);
+  g_autoptr (GTorchStream) side = stream != NULL ? gtorch_stream_new (gpu (1), 0, error) : NULL;
+  g_autoptr (GTorchStream) more = side != NULL ? gtorch_stream_new (gpu (1), 0, error) : NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+  const gint64 n = N;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) z = NULL;
+
+  if (more == NULL)
+    return FALSE;
+  x = gtorch_op_full (&n, 1, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error);
+  if (x == NULL || !gtorch_device_synchronize (gpu (0), NULL, error))
+    return FALSE;
+  guard = gtorch_stream_guard_new (side);
+  {
+    g_autoptr (GTorchGraphCapture) capture =
+        gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+
+    if (capture == NULL || !compute_on_both (x, side, more, &z, error)
+        || !gtorch_graph_capture_end (capture, error))
+      return FALSE;
+  }
+  return gtorch_cuda_graph_replay (graph, error)
+         && gtorch_cuda_graph_replay_on (graph, stream, error)
+         && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
+}
+
 /* --- a graph with nested branches --- */
 
 static gboolean
@@ -681,6 +749,7 @@ const FaultProgram fault_programs[] = {
   { "transform",       transform,       0 },
   { "name-events",     name_events,     0 },
   { "graph",           capture_and_replay, 6 },
+  { "graph-devices",   capture_on_both,    6 },
   { "graph-branches",  capture_branches,   9 },
   { "graph-of-others", capture_with_others, -20 }, /* -exp (3) */
   { NULL },

@@ -329,6 +329,120 @@ captures_do_not_mix (void)
   g_object_unref (b.stream);
 }
 
+/* --- several devices --- */
+
+static Queue
+new_queue_on (guint device)
+{
+  Queue queue = { gtorch_stream_new (gpu (device), 0, NULL), NULL };
+
+  queue.handle = gtorch_stream_get_handle (queue.stream);
+  return queue;
+}
+
+static void
+activate (guint device)
+{
+  g_assert_true (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (gpu (device)), NULL));
+}
+
+/* x on the first device is doubled there, and y on the second one there, by one launch. */
+static void
+streams_of_several_devices_join (void)
+{
+  Queue a = new_queue (), b = new_queue_on (1);
+  g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+  g_autoptr (GTorchImpl) y = ramp_1d (gpu (1), GTORCH_DTYPE_INT64, N);
+  CUevent forked, joined;
+  CUgraphExec exec = NULL;
+  CUgraph graph = NULL;
+  guint32 seed;
+
+  activate (1);
+  joined = new_event ();
+  activate (0);
+  forked = new_event ();
+  g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
+  begin (a);
+  add_on (a, x, x);
+  CALL (cuEventRecord (joined, a.handle),
+        CUDA_ERROR_INVALID_HANDLE); /* an event of the other device */
+  OK (cuEventRecord (forked, a.handle));
+  OK (cuStreamWaitEvent (b.handle, forked, 0));
+  add_on (b, y, y);
+  OK (cuEventRecord (joined, b.handle));
+  OK (cuStreamWaitEvent (a.handle, joined, 0));
+  OK (cuStreamEndCapture (a.handle, &graph));
+  OK (cuGraphInstantiateWithFlags (&exec, graph, 0));
+  OK (cuGraphDestroy (graph));
+  for (seed = 1; seed <= 10; seed++)
+    {
+      fake_cuda_set_seed (seed);
+      OK (cuGraphLaunch (exec, a.handle));
+    }
+  OK (cuStreamSynchronize (a.handle));
+  OK (cuGraphExecDestroy (exec));
+  {
+    g_autofree gdouble *first = read_doubles (x), *second = read_doubles (y);
+
+    g_assert_cmpfloat (first[N - 1], ==, 1024.0 * (N - 1));
+    g_assert_cmpfloat (second[N - 1], ==, 1024.0 * (N - 1));
+  }
+  OK (cuEventDestroy (forked));
+  OK (cuEventDestroy (joined));
+  g_object_unref (a.stream);
+  g_object_unref (b.stream);
+}
+
+static void
+rules_hold_on_all_devices_of_a_capture (void)
+{
+  Queue a = new_queue (), b = new_queue_on (1);
+  g_autoptr (GTorchImpl) y = ramp_1d (gpu (1), GTORCH_DTYPE_INT64, N);
+  CUdeviceptr address = (CUdeviceptr) (guintptr) gtorch_impl_data (y);
+  CUstream blocking = NULL;
+  CUevent event;
+  guint way;
+
+  activate (0);
+  event = new_event ();
+  activate (1);
+  OK (cuStreamCreateWithPriority (&blocking, 0, 0));
+  for (way = 0; way < 4; way++)
+    {
+      g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
+      begin (a);
+      OK (cuEventRecord (event, a.handle));
+      activate (1);
+      if (way == 0)
+        { /* its work must be waited for */
+          OK (cuStreamWaitEvent (b.handle, event, 0));
+          OK (cuMemsetD8Async (address, 0, 8, b.handle));
+          end_spoiled (a, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+          continue;
+        }
+      if (way == 1)
+        CALL (cuStreamWaitEvent (NULL, event, 0), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      else if (way == 2)
+        { /* the default stream would wait for it */
+          OK (cuStreamWaitEvent (blocking, event, 0));
+          CALL (cuMemsetD8Async (address, 0, 8, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        }
+      else
+        {
+          OK (cuStreamWaitEvent (b.handle, event, 0));
+          OK (cuMemsetD8Async (address, 0, 8, NULL)); /* which does not wait for this one */
+          CALL (cuCtxSynchronize (), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        }
+      end_spoiled (a, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+  OK (cuStreamDestroy (blocking));
+  OK (cuEventDestroy (event));
+  activate (0);
+  g_object_unref (a.stream);
+  g_object_unref (b.stream);
+}
+
 typedef struct
 {
   CUstream handle;
@@ -427,6 +541,8 @@ main (gint argc, gchar **argv)
   TEST (waiting_for_a_capture_invalidates_it);
   TEST (streams_must_join);
   TEST (captures_do_not_mix);
+  TEST (streams_of_several_devices_join);
+  TEST (rules_hold_on_all_devices_of_a_capture);
   TEST (modes_restrict_the_calls_of_threads);
   result = g_test_run ();
   assert_no_misuse ();

@@ -74,6 +74,7 @@ check_clean_run (const FaultProgram *program, const gchar *what, guint nth)
   empty_caches ();
   gtorch_host_allocator_trim (host);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
+  g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (1)), ==, 0);
   fake_cuda_get_accounts (&accounts);
   g_assert_cmpuint (accounts.misuses, ==, 0);
   if (g_str_equal (what, "cuMemRelease") || g_str_equal (what, "cuMemFree"))
@@ -154,11 +155,10 @@ several_calls_may_fail (gconstpointer data)
     }
 }
 
-/* An error of asynchronous work appears in a later call, and persists. */
-static void
-work_may_fail (gconstpointer data)
+/* Lets each piece of work of the device fail; returns how many did. */
+static guint
+break_work (const FaultProgram *program, guint device)
 {
-  const FaultProgram *program = data;
   guint nth;
   gboolean has_failed = TRUE;
 
@@ -168,7 +168,7 @@ work_may_fail (gconstpointer data)
       gdouble result = 0;
 
       fake_cuda_set_seed (nth % 7);
-      fake_cuda_break (0, nth, CUDA_ERROR_ILLEGAL_ADDRESS);
+      fake_cuda_break (device, nth, CUDA_ERROR_ILLEGAL_ADDRESS);
       has_failed = !program->run (&result, &error);
       if (has_failed)
         {
@@ -180,7 +180,19 @@ work_may_fail (gconstpointer data)
       heal ();
       check_clean_run (program, "cuMemRelease", nth);
     }
-  g_assert_cmpuint (nth, >, 1);
+  return nth - 1 - !has_failed;
+}
+
+/* An error of asynchronous work appears in a later call, and persists. */
+static void
+work_may_fail (gconstpointer data)
+{
+  const FaultProgram *program = data;
+  const guint n_first = break_work (program, 0), n_second = break_work (program, 1);
+
+  g_test_message ("%u faults, and %u of the second device", n_first, n_second);
+  if (program == fault_programs) /* others need not have work, or none on the second device */
+    g_assert_cmpuint (MIN (n_first, n_second), >, 0);
 }
 
 /* --- code that runs once in a process: a process for each fault --- */

@@ -139,9 +139,9 @@ a_replay_that_fails_changes_no_order (void)
   g_assert_cmpfloat (first_of (x), ==, -1);
 }
 
-/* Such a stream would launch work on a device that does not have the memory. */
+/* Streams of other GPUs do: test-cuda-graph-devices.c. */
 static void
-streams_of_other_devices_take_no_part (void)
+streams_of_the_host_and_of_gpus_do_not_mix (void)
 {
   GTorchDevice *const devices[] = { gpu (0), gpu (1), gtorch_device_cpu () };
   guint i, j;
@@ -156,7 +156,7 @@ streams_of_other_devices_take_no_part (void)
         g_autoptr (GError) error = NULL;
         GTorchGraphCapture *capture;
 
-        if (i == j)
+        if (gtorch_device_is_host (devices[i]) == gtorch_device_is_host (devices[j]))
           continue;
         capture = begin (graph, stream, NULL);
         x = gtorch_full (NULL, 0, 1, GTORCH_DTYPE_FLOAT32, devices[i], NULL);
@@ -538,7 +538,7 @@ main (gint argc, gchar **argv)
   TEST (random_numbers_cost_one_more_launch);
   TEST (replays_may_wait_for_each_launch);
   TEST (a_replay_that_fails_changes_no_order);
-  TEST (streams_of_other_devices_take_no_part);
+  TEST (streams_of_the_host_and_of_gpus_do_not_mix);
   g_test_add_data_func ("/GTorchCudaGraph/other_threads_are_not_restricted/thread-local",
                         GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL),
                         other_threads_are_not_restricted);

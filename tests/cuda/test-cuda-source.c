@@ -17,6 +17,7 @@ typedef struct
 {
   GTorchMemorySource parent_instance;
   gint n_asked, n_held;
+  gint n_asked_elsewhere; /* for memory of the second GPU */
   gint64 held;
   gint64 room;            /* the memory that it may give */
   gboolean gives_crooked; /* gives misaligned addresses */
@@ -41,6 +42,7 @@ test_source_allocate (GTorchMemorySource *source, GTorchDevice *device, guint64 
 
   g_assert_cmpuint (stream, !=, 0);
   self->n_asked++;
+  self->n_asked_elsewhere += device == gpu (1);
   g_clear_object (&self->hoard);
   if (self->from != NULL)
     {
@@ -137,6 +139,47 @@ the_source_cannot_be_changed_later (void)
                    "allocator: the source of memory of cuda:0 cannot be changed after it has "
                    "allocated");
   g_assert_true (gtorch_allocator_get_source (allocator) == (GTorchMemorySource *) all);
+}
+
+/* The graph's pool has the source: so has its memory on a second GPU. */
+static void
+graphs_have_memory_of_the_source_on_all_gpus (void)
+{
+  g_autoptr (GTorchMemorySource) source = source_new ();
+  TestSource *own = (TestSource *) source;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new_with_source (gpu (0), source, &error);
+  g_autoptr (GTorchStream) s = gtorch_stream_new (gpu (0), 0, NULL);
+  g_autoptr (GTorchStream) t = gtorch_stream_new (gpu (1), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchImpl) x = bytes (10), y = NULL;
+  g_autofree gdouble *values = NULL;
+  guint i;
+
+  g_assert_true (gtorch_op_fill_inplace (x, 3, NULL));
+  for (i = 0; i < 2; i++)
+    g_assert_true (gtorch_device_synchronize (gpu (i), NULL, NULL));
+  {
+    g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (t);
+    g_autoptr (GTorchGraphCapture) capture =
+        gtorch_graph_capture_new (graph, s, pool, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+
+    g_assert_true (gtorch_stream_wait_stream (t, s, NULL));
+    y = gtorch_op_to_device (x, gpu (1), FALSE, &error);
+    g_assert_no_error (error);
+    g_assert_true (gtorch_stream_wait_stream (s, t, NULL));
+    g_assert_true (gtorch_graph_capture_end (capture, &error));
+  }
+  g_assert_cmpint (own->n_asked_elsewhere, >, 0);
+  g_assert_true (gtorch_cuda_graph_replay (graph, &error));
+  values = read_doubles (y);
+  g_assert_cmpfloat (values[9], ==, 3);
+  g_clear_object (&graph);
+  g_clear_object (&pool);
+  g_clear_pointer (&y, gtorch_impl_unref);
+  for (i = 0; i < 2; i++)
+    gtorch_device_empty_cache (gpu (i));
+  g_assert_cmpint (own->n_held, ==, 0);
 }
 
 static void
@@ -361,6 +404,7 @@ main (int argc, char **argv)
   ADD (a_source_cannot_use_itself);
   ADD (limits_of_splitting_are_kept);
   ADD (libraries_are_sources);
+  ADD (graphs_have_memory_of_the_source_on_all_gpus);
 #undef ADD
   result = g_test_run ();
   assert_no_misuse ();

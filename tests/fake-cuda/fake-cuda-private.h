@@ -187,8 +187,9 @@ typedef struct
 struct _FakeOp
 {
   FakeKind kind;
-  guint correlation; /* the call that has enqueued it */
-  guint64 number;    /* identifies the recording, as addresses are reused */
+  guint correlation;  /* the call that has enqueued it */
+  guint64 number;     /* identifies the recording, as addresses are reused */
+  FakeDevice *device; /* of a graph's node: the device that executes it; NULL: that of the stream */
   union
   {
     struct
@@ -245,6 +246,7 @@ struct CUstream_st
   GQueue ops;
   gint rank; /* random; the RANKED order prefers higher ranks */
   gboolean destroyed, is_counted, is_default;
+  gboolean is_blocking; /* made without CU_STREAM_NON_BLOCKING */
   FakeCapture *capture;
   GPtrArray *before; /* the nodes that the next node depends on */
 };
@@ -315,6 +317,9 @@ CUresult fake_capture_spoil (FakeCapture *capture, CUresult result);
 gboolean fake_capture_forbids (void);
 /* Returns TRUE, and invalidates the capture, if any stream of the device captures. */
 gboolean fake_capture_on_device (const FakeDevice *device);
+/* Returns TRUE, and invalidates the capture, if a queue of the device that waits for the default one
+ * captures, as that would have to wait for captured work. */
+gboolean fake_capture_blocks (const FakeDevice *device);
 /* Takes ownership of the op's members. */
 CUresult fake_capture_push (CUstream stream, const FakeOp *op);
 CUresult fake_capture_record (CUstream stream, CUevent event);

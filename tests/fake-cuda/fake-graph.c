@@ -5,7 +5,8 @@
  * stream; another stream joins by waiting for an event that was recorded in the capture, and must be
  * waited for before the end. A launch enqueues the nodes in a random order that their dependencies allow,
  * so that a missing dependency shows. A forbidden call invalidates the capture: it can then only be
- * ended. */
+ * ended. Streams of several devices may take part in one capture: each node is executed by the device of the
+ * stream that made it, in the order of the stream on which the graph is launched. */
 
 #include "config.h"
 
@@ -286,17 +287,20 @@ fake_branch_run (FakeOp *op, FakeDevice *device)
   return result;
 }
 
-/* Like the driver, allows no host functions, no memory nodes and no child graphs. */
+/* Like the driver, allows no host functions, no memory nodes, no child graphs, and one device only. */
 static gboolean
 can_be_body (CUgraph graph)
 {
+  FakeDevice *device = NULL;
   guint i;
 
   for (i = 0; i < graph->nodes->len; i++)
     {
       CUgraphNode node = graph->nodes->pdata[i];
 
-      if (node->child != NULL
+      if (device == NULL)
+        device = node->op.device;
+      if (node->child != NULL || (node->op.device != NULL && node->op.device != device)
           || (node->op.kind != FAKE_KERNEL && node->op.kind != FAKE_COPY
               && node->op.kind != FAKE_SET
               && !(is_branch (node) && can_be_body (node->op.branch.body))))
@@ -390,22 +394,41 @@ fake_capture_forbids (void)
   return result;
 }
 
-gboolean
-fake_capture_on_device (const FakeDevice *device)
+/* Returns TRUE, and invalidates the captures, if a stream of the device captures, or one that waits for the
+ * default stream. */
+static gboolean
+spoil_on_device (const FakeDevice *device, gboolean if_blocking)
 {
   gboolean result = FALSE;
-  guint i;
+  guint i, j;
 
   for (i = 0; captures != NULL && i < captures->len; i++)
     {
       FakeCapture *capture = captures->pdata[i];
 
-      if (fake_stream_device (capture->streams->pdata[0]) != device)
-        continue;
-      fake_capture_spoil (capture, CUDA_SUCCESS);
-      result = TRUE;
+      for (j = 0; j < capture->streams->len; j++)
+        {
+          const CUstream stream = capture->streams->pdata[j];
+
+          if (stream->device != device || (if_blocking && !stream->is_blocking))
+            continue;
+          fake_capture_spoil (capture, CUDA_SUCCESS);
+          result = TRUE;
+        }
     }
   return result;
+}
+
+gboolean
+fake_capture_on_device (const FakeDevice *device)
+{
+  return spoil_on_device (device, FALSE);
+}
+
+gboolean
+fake_capture_blocks (const FakeDevice *device)
+{
+  return spoil_on_device (device, TRUE);
 }
 
 static void
@@ -437,6 +460,7 @@ fake_capture_push (CUstream stream, const FakeOp *op)
       clear_node_op (&own);
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
+  own.device = stream->device;
   set_before (stream, graph_add (capture->graph, &own, NULL, stream->before));
   return CUDA_SUCCESS;
 }
@@ -764,6 +788,7 @@ cuGraphAddNode (CUgraphNode *node, CUgraph graph, const CUgraphNode *before,
   op.branch.condition->has_node = TRUE;
   op.branch.condition->refs++;
   op.branch.body = graph_new ();
+  op.device = parameters->conditional.ctx;
   *node = graph_add (graph, &op, NULL, NULL);
   for (i = 0; i < n_before; i++)
     g_ptr_array_add ((*node)->before, before[i]);

@@ -425,8 +425,8 @@ step (CUstream wanted, gboolean may_call)
   stream = choose (wanted, may_call);
   if (stream == NULL)
     return FALSE;
-  device = stream->device;
   op = g_queue_peek_head (&stream->ops);
+  device = op->device != NULL ? op->device : stream->device;
   if (op->kind == FAKE_CALL)
     {
       const FakeOp called = *op;
@@ -451,9 +451,15 @@ step (CUstream wanted, gboolean may_call)
       g_cond_broadcast (&progress);
       return TRUE;
     }
-  result = fake_op_run (op, device);
+  result = device->failure;
+  if (result == CUDA_SUCCESS)
+    result = fake_op_run (op, device);
   if (result != CUDA_SUCCESS)
-    fake_device_fail (device, result); /* drops the op, too */
+    { /* drops the op, too; a graph fails where it was launched as well */
+      if (device != stream->device)
+        fake_device_fail (device, result);
+      fake_device_fail (stream->device, result);
+    }
   else
     op_free (g_queue_pop_head (&stream->ops));
   g_cond_broadcast (&progress);
@@ -558,6 +564,14 @@ fake_stream_push (CUstream stream, const FakeOp *op)
 
   if (stream->capture != NULL)
     return fake_capture_push (stream, op);
+  if (stream->is_default && fake_capture_blocks (stream->device))
+    {
+      FakeOp refused = *op;
+
+      if (op->kind != FAKE_CALL) /* which is not counted yet */
+        fake_op_clear (&refused);
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
   copy = g_memdup2 (op, sizeof *op);
   copy->number = ++last_number;
   copy->correlation = fake_correlation ();
@@ -600,6 +614,7 @@ cuStreamCreateWithPriority (CUstream *stream, unsigned int flags, int priority)
 
   ENTER_CURRENT (cuStreamCreateWithPriority, device);
   *stream = fake_stream_new (device, TRUE);
+  (*stream)->is_blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   fake_accounts.streams++;
   LEAVE (CUDA_SUCCESS);
 }

@@ -157,7 +157,7 @@ look_at_kernel (CUgraphNode node, const gchar **name, GArray *words)
 typedef struct
 {
   guint64 address;
-  const GTorchPool *own; /* memory of this pool belongs to the graph */
+  GTorchPool *own; /* memory of this pool, and of its others, belongs to the graph */
   GTorchCudaAt at;
 } Search;
 
@@ -165,12 +165,14 @@ static void
 search_arena (GTorchCudaArena *arena, gpointer data)
 {
   Search *search = data;
+  const GTorchPool *owner;
 
   if (search->at != GTORCH_CUDA_AT_NOTHING)
     return;
   search->at = gtorch_cuda_arena_look (arena, search->address);
-  if (search->at != GTORCH_CUDA_AT_NOTHING && search->own != NULL
-      && gtorch_cuda_arena_get_owner (arena) == search->own)
+  owner = gtorch_cuda_arena_get_owner (arena);
+  if (search->at != GTORCH_CUDA_AT_NOTHING && search->own != NULL && owner != NULL
+      && gtorch_pool_find_on (search->own, owner->device) == owner)
     search->at = GTORCH_CUDA_AT_OWN;
 }
 

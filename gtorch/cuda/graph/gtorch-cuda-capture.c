@@ -5,6 +5,10 @@
  * outputs are allocated from the graph's pool. The driver's graph contains addresses and numbers, of which
  * those of random calls are replaced before each replay.
  *
+ * Queues of other GPUs take part as well: an event of the capture makes them join, and what they launch
+ * becomes nodes that the driver executes on their GPU. One launch, on the GPU on which the capture began,
+ * replays all, and is done when all are: what waits for it waits for nothing else.
+ *
  * Other threads continue meanwhile. Code that needs an event after a capturing queue's earlier work (to
  * free memory, for example) uses one that was recorded when the capture began. */
 
@@ -23,6 +27,7 @@
 /* A kernel that uses random numbers. */
 typedef struct
 {
+  GTorchCudaDevice *device;
   CUgraphNode node;
   guint64 number; /* the call's index among the random calls */
   gsize offset;   /* offset of the GtRandom in the parameters */
@@ -37,21 +42,30 @@ typedef struct
   GDestroyNotify drop;
 } Kept;
 
-struct _GTorchCudaCapture
+/* An event that was recorded in the capture. */
+typedef struct
 {
   GTorchCudaDevice *device;
-  GTorchPool *pool; /* the graph's pool, borrowed from the caller */
+  CUevent event;
+} Recorded;
+
+struct _GTorchCudaCapture
+{
+  GTorchCudaDevice *device; /* on which it began */
+  /* By index of the device: the pool of lanes that take part, borrowed from the caller. Written under the
+   * lock of that device, before any lane of it takes part. */
+  GTorchPool *pools[GTORCH_CUDA_MAX_DEVICES];
   GPtrArray *lanes; /* lanes in the capture; it began on the first */
   CUstreamCaptureMode mode;
   GArray *branches; /* GTorchCudaBranch: the open branches */
-  GArray *events;   /* CUevents that were recorded in the capture */
+  GArray *events;   /* Recorded */
   GArray *draws;
   GArray *kept;     /* Kept */
   GPtrArray *hosts; /* GTorchImpl: in pinned memory that is copied from or to, each storage once */
   guint peers;      /* bit i: something is copied from or to CUDA device i */
   GTorchCudaOwnNodes *own;
   GString *loaded; /* names of kernels loaded during the capture, with GTORCH_CHECK=graph */
-  gboolean has_priorities;
+  gboolean has_priorities, has_others;
 };
 
 typedef struct
@@ -63,6 +77,7 @@ typedef struct
   GArray *kept;
   GPtrArray *hosts;
   gboolean has_priorities; /* whether a stream has a priority other than the default */
+  gboolean has_others;     /* whether lanes of other devices took part */
   GTorchCudaLane *last;    /* the lane on which the graph was last replayed */
   GTorchCudaOwnNodes *own; /* freed by the audit */
 } Graph;
@@ -94,10 +109,11 @@ have_signal (GTorchCudaDevice *device, GError **error)
                                "cuStreamCreate", error);
 }
 
+/* Lets the lane, whose context is current, take part; its allocations come from the pool. */
 static gboolean
-add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
+add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GTorchPool *pool, GError **error)
 {
-  GTorchCudaDevice *device = self->device;
+  GTorchCudaDevice *device = lane->device;
   CUevent event;
   gboolean result;
 
@@ -114,9 +130,11 @@ add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
   if (result)
     {
       lane->before = event;
+      self->pools[device->parent_instance.index] = pool;
       __atomic_store_n (&lane->capture, self, __ATOMIC_RELEASE);
       g_ptr_array_add (self->lanes, lane);
       self->has_priorities |= lane->priority != 0;
+      self->has_others |= device != self->device;
     }
   g_mutex_unlock (&device->lock);
   if (!result)
@@ -129,13 +147,13 @@ drop_lane (GTorchCudaCapture *self, GTorchCudaLane *lane)
 {
   CUevent event;
 
-  g_mutex_lock (&self->device->lock);
+  g_mutex_lock (&lane->device->lock);
   event = lane->before;
   lane->before = NULL;
   __atomic_store_n (&lane->capture, NULL, __ATOMIC_RELEASE);
   g_ptr_array_remove (self->lanes, lane);
-  g_mutex_unlock (&self->device->lock);
-  gtorch_cuda_event_put (self->device, event, FALSE);
+  g_mutex_unlock (&lane->device->lock);
+  gtorch_cuda_event_put (lane->device, event, FALSE);
 }
 
 GTorchPool *
@@ -147,7 +165,7 @@ gtorch_cuda_lane_dup_pool (GTorchCudaLane *lane)
     return NULL;
   g_mutex_lock (&lane->device->lock); /* another thread may be ending the capture */
   if (lane->capture != NULL)
-    result = gtorch_pool_ref (lane->capture->pool);
+    result = gtorch_pool_ref (lane->capture->pools[lane->device->parent_instance.index]);
   g_mutex_unlock (&lane->device->lock);
   return result;
 }
@@ -268,8 +286,9 @@ gtorch_cuda_hold_block (GTorchCudaDevice *device, GTorchCudaBlock *block)
 }
 
 static void
-release_held (GTorchCudaDevice *device, const GTorchPool *pool)
+release_held (const GTorchPool *pool)
 {
+  GTorchCudaDevice *device = GTORCH_CUDA_DEVICE (pool->device);
   GTorchCudaBlock **place, *block, *released = NULL;
 
   g_mutex_lock (&device->lock);
@@ -310,16 +329,15 @@ clear_kept (gpointer data)
 }
 
 static GTorchCudaCapture *
-capture_new (GTorchCudaDevice *device, GTorchPool *pool)
+capture_new (GTorchCudaDevice *device)
 {
   GTorchCudaCapture *self = g_new0 (GTorchCudaCapture, 1);
 
   self->device = device;
-  self->pool = pool;
   self->lanes = g_ptr_array_new ();
   self->own = gtorch_cuda_own_nodes_new ();
   self->branches = g_array_new (FALSE, FALSE, sizeof (GTorchCudaBranch));
-  self->events = g_array_new (FALSE, FALSE, sizeof (CUevent));
+  self->events = g_array_new (FALSE, FALSE, sizeof (Recorded));
   self->draws = g_array_new (FALSE, FALSE, sizeof (Draw));
   g_array_set_clear_func (self->draws, clear_draw);
   self->kept = g_array_new (FALSE, FALSE, sizeof (Kept));
@@ -336,7 +354,11 @@ capture_free (GTorchCudaCapture *self)
   while (self->lanes->len > 0)
     drop_lane (self, self->lanes->pdata[self->lanes->len - 1]);
   for (i = 0; i < self->events->len; i++)
-    gtorch_cuda_event_put (self->device, g_array_index (self->events, CUevent, i), FALSE);
+    {
+      const Recorded *recorded = &g_array_index (self->events, Recorded, i);
+
+      gtorch_cuda_event_put (recorded->device, recorded->event, FALSE);
+    }
   g_ptr_array_unref (self->lanes);
   g_array_unref (self->branches);
   g_array_unref (self->events);
@@ -398,9 +420,9 @@ begin_capture (GTorchStream *stream, GTorchPool *pool, GTorchCaptureMode mode, G
       return NULL;
     }
   gtorch_cuda_collect_graphs (lane->device);
-  self = capture_new (lane->device, pool);
+  self = capture_new (lane->device);
   self->mode = modes[mode];
-  if (add_lane (self, lane, error)
+  if (add_lane (self, lane, pool, error)
       && gtorch_cuda_check (gtorch_cuda.cuStreamBeginCapture (lane->handle, self->mode),
                             "graph: cuStreamBeginCapture", error))
     return self;
@@ -412,18 +434,21 @@ static gboolean
 record (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   GTorchCudaCapture *self = capture;
-  CUevent event = gtorch_cuda_event_get (self->device, FALSE, error);
+  Recorded recorded = { lane_of (stream)->device, NULL };
 
-  if (event == NULL)
+  if (!gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
-  g_array_append_val (self->events, event);
-  fence->handle = event;
-  return gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, lane_of (stream)->handle),
+  recorded.event = gtorch_cuda_event_get (recorded.device, FALSE, error);
+  if (recorded.event == NULL)
+    return FALSE;
+  g_array_append_val (self->events, recorded);
+  fence->handle = recorded.event;
+  return gtorch_cuda_check (gtorch_cuda.cuEventRecord (recorded.event, lane_of (stream)->handle),
                             "graph: cuEventRecord", error);
 }
 
 static gboolean
-join (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error)
+join (gpointer capture, GTorchStream *stream, GTorchPool *pool, GTorchFence *fence, GError **error)
 {
   GTorchCudaCapture *self = capture;
   GTorchCudaLane *lane = lane_of (stream);
@@ -440,7 +465,7 @@ join (gpointer capture, GTorchStream *stream, GTorchFence *fence, GError **error
                    stream);
       return FALSE;
     }
-  if (is_new && !add_lane (self, lane, error))
+  if (is_new && !add_lane (self, lane, pool, error))
     return FALSE;
   if (gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, fence->handle, 0),
                          "graph: cuStreamWaitEvent", error))
@@ -470,6 +495,14 @@ begin_branch (gpointer capture, GTorchStream *stream, GTorchImpl *predicate, GEr
   GTorchCudaBranch branch = { .n_lanes = self->lanes->len };
   GTORCH_CUDA_APART;
 
+  if (lane->device != self->device)
+    { /* in a graph that is replayed in the capture */
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("graph: a branch on %s is not supported in a capture that began on %s"),
+                   gtorch_device_name (stream->device),
+                   gtorch_device_name (&self->device->parent_instance));
+      return FALSE;
+    }
   if (!gtorch_cuda_branch_begin (&branch, lane, gtorch_impl_data (predicate), self->mode, error))
     return FALSE;
   gtorch_cuda_use_storage (predicate->storage, lane);
@@ -509,6 +542,7 @@ close_branch (GTorchCudaCapture *self, GError **error)
   gboolean result;
 
   g_array_set_size (self->branches, self->branches->len - 1);
+  gtorch_cuda_device_activate (self->device, NULL); /* all its lanes are on this one */
   gtorch_cuda_own_nodes_leave (self->own, branch.lane->handle);
   join_others (self, &branch);
   result = gtorch_cuda_branch_end (&branch, error);
@@ -567,13 +601,15 @@ end_capture (gpointer capture, GError **error)
   GTorchCudaCapture *self = capture;
   GTorchCudaDevice *device = self->device;
   GTorchCudaLane *first = self->lanes->pdata[0];
-  GTorchPool *pool = self->pool;
+  GTorchPool *pools[GTORCH_CUDA_MAX_DEVICES];
   Graph *graph = NULL;
   CUgraph captured;
   gboolean is_over;
   CUresult result;
+  guint i;
   GTORCH_CUDA_APART;
 
+  memcpy (pools, self->pools, sizeof pools);
   gtorch_cuda_device_activate (device, NULL);
   while (self->branches->len > 0)
     close_branch (self, NULL);
@@ -586,7 +622,9 @@ end_capture (gpointer capture, GError **error)
                  "the one in which it began: its streams are lost");
       gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
       g_atomic_int_inc (&gtorch_n_captures); /* the capture never ends */
-      gtorch_pool_ref (pool);                /* streams may still refer to it */
+      for (i = 0; i < GTORCH_CUDA_MAX_DEVICES; i++)
+        if (pools[i] != NULL)
+          gtorch_pool_ref (pools[i]); /* streams may still refer to it */
       return NULL;
     }
   if (gtorch_cuda_check (result, "graph: cuStreamEndCapture", error))
@@ -599,13 +637,16 @@ end_capture (gpointer capture, GError **error)
       graph->hosts = g_steal_pointer (&self->hosts);
       graph->own = g_steal_pointer (&self->own);
       graph->has_priorities = self->has_priorities;
+      graph->has_others = self->has_others;
     }
   if (self->loaded != NULL)
     g_message ("graph: these kernels were loaded while it was captured, which may have taken long: "
                "%s; a warm-up loads them before",
                self->loaded->str);
   capture_free (self);
-  release_held (device, pool);
+  for (i = 0; i < GTORCH_CUDA_MAX_DEVICES; i++)
+    if (pools[i] != NULL)
+      release_held (pools[i]);
   return graph;
 }
 
@@ -683,12 +724,14 @@ set_numbers (Graph *self, const guint64 *numbers, GError **error)
       gtorch_cuda_random_keys ((GtRandom *) ((gchar *) draw->values + draw->offset), own[0],
                                own[1]);
       draw->parameters.kernelParams = &draw->values;
+      if (self->has_others && !gtorch_cuda_device_activate (draw->device, error))
+        return FALSE;
       if (!gtorch_cuda_check (gtorch_cuda.cuGraphExecKernelNodeSetParams (self->exec, draw->node,
                                                                           &draw->parameters),
                               "graph: cuGraphExecKernelNodeSetParams", error))
         return FALSE;
     }
-  return TRUE;
+  return !self->has_others || gtorch_cuda_device_activate (self->device, error);
 }
 
 static gboolean
@@ -701,7 +744,7 @@ replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **er
   GTORCH_CUDA_APART;
 
   if (!gtorch_device_works (stream->device, error) || !gtorch_cuda_stream_prepare (stream, error)
-      || !set_numbers (self, numbers, error))
+      || (self->draws->len > 0 && !set_numbers (self, numbers, error)))
     return FALSE;
   for (i = 0; i < self->hosts->len; i++)
     if (!gtorch_cuda_come_after_host (self->hosts->pdata[i], lane, error))
@@ -718,10 +761,15 @@ replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **er
   return !gtorch_get_launch_blocking () || gtorch_cuda_lane_synchronize (lane, "graph", error);
 }
 
+/* Work of the current stream of another device comes after the replay. */
 static void
 note_write (GTorchStorage *storage, GTorchStream *stream)
 {
-  if (storage->device == stream->device)
+  if (gtorch_device_is_host (storage->device))
+    return;
+  if (storage->device != stream->device)
+    stream = gtorch_stream_get_current (storage->device);
+  if (lane_of (stream) != NULL)
     gtorch_cuda_use_storage (storage, lane_of (stream));
 }
 
@@ -809,7 +857,7 @@ gtorch_cuda_note_random (GTorchCudaLane *lane, guint64 number, gsize n_bytes, gs
   CUstreamCaptureStatus status;
   const CUgraphNode *before = NULL;
   size_t n_before = 0;
-  Draw draw = { .number = number, .offset = offset };
+  Draw draw = { .device = lane->device, .number = number, .offset = offset };
 
   if (G_LIKELY (capture == NULL))
     return TRUE;

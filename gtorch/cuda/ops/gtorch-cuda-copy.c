@@ -366,15 +366,17 @@ open_peer (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, GTorchCudaLan
 }
 
 /* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's
- * current stream (gtorch-graph-exec.c). */
+ * current stream (gtorch-graph-exec.c). Where both lanes are in one capture, it is one of the second lane,
+ * and the launcher orders both around it. */
 static gboolean
 capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *to,
                    GTorchCudaLane *from, GError **error)
 {
   GTorchCudaLane *lane = gtorch_cuda_lane_capture (to) != NULL ? to : from;
   GTorchCudaLane *other = lane == to ? from : to;
+  const gboolean both = gtorch_cuda_lane_capture (other) != NULL;
 
-  if (gtorch_cuda_lane_capture (other) != NULL)
+  if (both && gtorch_cuda_lane_capture (other) != gtorch_cuda_lane_capture (lane))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("copy: from %s to %s cannot be captured: the current streams of both capture "
@@ -384,7 +386,10 @@ capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLa
     }
   if (!open_peer (dst, src, lane, other, error))
     return FALSE;
-  gtorch_cuda_use_storage (lane == to ? dst->storage : src->storage, lane);
+  if (lane == to || both)
+    gtorch_cuda_use_storage (dst->storage, to);
+  if (lane == from || both)
+    gtorch_cuda_use_storage (src->storage, from);
   return gtorch_cuda_device_activate (lane->device, error)
          && enqueue_peer (dst, src, n_bytes, lane, error);
 }
