@@ -438,9 +438,11 @@ gtorch_plot_figure_get_size (GTorchPlotFigure *self, gdouble *width, gdouble *he
 gboolean
 gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble height, GError **error)
 {
-  const gdouble former_width = self->width, former_height = self->height;
+  gdouble former_width, former_height;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  former_width = self->width;
+  former_height = self->height;
   if (!(width >= 1 && width <= MAX_POINTS && height >= 1 && height <= MAX_POINTS))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
