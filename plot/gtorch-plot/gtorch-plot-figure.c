@@ -709,7 +709,12 @@ gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GE
   cairo_status_t status;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
-  g_return_val_if_fail (format >= GTORCH_PLOT_FORMAT_PNG && format <= GTORCH_PLOT_FORMAT_PDF, NULL);
+  if (format < GTORCH_PLOT_FORMAT_PNG || format > GTORCH_PLOT_FORMAT_PDF)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_figure_to_bytes: %d is no format of files"), format);
+      return NULL;
+    }
   status = write_to (self, format, bytes);
   if (status == CAIRO_STATUS_SUCCESS)
     return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
@@ -778,6 +783,8 @@ gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *canc
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   bytes = make_file (self, file, error);
   if (bytes == NULL)
     return FALSE;
@@ -821,8 +828,7 @@ gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable
   g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_plot_figure_save_async);
+  task = gtorch_task_new (self, gtorch_plot_figure_save_async, cancellable, callback, user_data);
   bytes = make_file (self, file, &error);
   if (bytes == NULL)
     g_task_return_error (task, error);
@@ -848,5 +854,6 @@ gtorch_plot_figure_save_finish (GTorchPlotFigure *self, GAsyncResult *result, GE
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  return gtorch_plot_read_finish (self, result, gtorch_plot_figure_save_async, error);
+  return gtorch_task_take (result, self, gtorch_plot_figure_save_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -9,6 +9,8 @@
 
 #include <gtorch-plot/gtorch-plot.h>
 
+#include "base/gtorch-task-private.h"
+
 G_BEGIN_DECLS
 
 #define GTORCH_PLOT_PARAM_FLAGS \
@@ -198,7 +200,5 @@ gboolean gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTens
 void gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                              GTorchPlotRead read, GTorchPlotTake take, GTask *task);
 /* Tells whether a result is of the function that began it, for an item. */
-gboolean gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag,
-                                  GError **error);
 
 G_END_DECLS
