@@ -181,21 +181,39 @@ function checked(name, raw, entry) {
     return func;
 }
 
-function replace(owner, table, prefix = '') {
+// Names the function in what gjs itself throws.
+function named(name, func) {
+    const wrapper = function (...given) {
+        try {
+            return func.apply(this, given);
+        } catch (error) {
+            if (error instanceof Error && !error.message.includes(name))
+                error.message = `${name}: ${error.message}`;
+            throw error;
+        }
+    };
+    Object.defineProperty(wrapper, 'length', {value: func.length, configurable: true});
+    return wrapper;
+}
+
+function replace(owner, table, prefix, isLibrary) {
     for (const [name, entry] of Object.entries(table)) {
         const own = name in owner ? Object.getOwnPropertyDescriptor(owner, name) : undefined;
         const whole = /^new/.test(name) ? prefix + name : name;
-        if (typeof own?.value === 'function') // and no property of the same name
-            owner[name] = checked(whole, own.value, entry);
+        if (typeof own?.value !== 'function') // but a property of the same name
+            continue;
+        const func = checked(whole, own.value, entry);
+        owner[name] = isLibrary ? named(name, func) : func;
     }
 }
 
 // Checks the functions of a namespace by its table.
 function install(namespace, table) {
-    replace(namespace, table.functions);
+    const isLibrary = namespace !== GTorch; // one beside it
+    replace(namespace, table.functions, '', isLibrary);
     for (const [name, {methods, statics}] of Object.entries(table.owners)) {
-        replace(namespace[name], statics, `${name}.`);
-        replace(namespace[name].prototype ?? {}, methods);
+        replace(namespace[name], statics, `${name}.`, isLibrary);
+        replace(namespace[name].prototype ?? {}, methods, '', isLibrary);
     }
 }
 

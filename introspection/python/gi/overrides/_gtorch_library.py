@@ -52,6 +52,10 @@ def _text(value, where):
         raise TypeError(f'{where} must be a text, not {type(value).__name__}')
     if '\0' in value:
         raise ValueError(f'{where} has a NUL at {value.index(chr(0))}, with which texts end in C')
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f'{where} is no Unicode: {error}') from None
     return value
 
 
@@ -73,17 +77,10 @@ def _tensor(value, where):
     raise TypeError(f'{where} must be a Tensor, an array or a list of numbers, not {type(value).__name__}')
 
 
-def _device(value, where):
-    try:
-        return conversions.convert_device(value)
-    except TypeError as error:
-        raise TypeError(f'{where}: {error}') from None
-
-
 PLAIN = {
     'bool': conversions.convert_bool,
     'bytes': lambda value, where: value if isinstance(value, GLib.Bytes) else GLib.Bytes.new(value),
-    'device': _device,
+    'device': lambda value, _where: conversions.convert_device(value),
     'double': conversions.convert_double,
     'file': _file,
     'tensor': _tensor,
@@ -93,6 +90,16 @@ PLAIN = {
 
 def _one(kind, value, where):
     """Converts an argument, or an element of a list."""
+    try:
+        return _converted(kind, value, where)
+    except (TypeError, ValueError, OverflowError, GLib.Error) as error:
+        if str(error).startswith(where):
+            raise
+        builtin = next((one for one in (TypeError, OverflowError) if isinstance(error, one)), ValueError)
+        raise builtin(f'{where}: {error}') from None
+
+
+def _converted(kind, value, where):
     if kind in PLAIN:
         return PLAIN[kind](value, where)
     if kind in BITS:
@@ -162,7 +169,7 @@ def wrapped(name, raw, entry, whole, head=()):
         if is_async and values['callback'] is not None and not callable(values['callback']):
             raise TypeError(f'{name}(): callback must be a function or None, not {type(values["callback"]).__name__}')
         try:
-            return raw(*args[:n_head], *values.values(), *data)
+            return raw(*args[:n_head], *(values[key] for key in spec), *data)
         except TypeError as error:  # of PyGObject, which names no function
             raise TypeError(f'{name}(): {error}') from None
 

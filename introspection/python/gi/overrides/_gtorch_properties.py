@@ -88,6 +88,8 @@ def convert(owner, spec, value, shown=None):
                 return function(value)
             except TypeError as error:
                 raise TypeError(f'{name}: {error}') from None
+            except GLib.Error as error:  # of a tensor of several elements
+                raise ValueError(f'{name}: {error}') from None
     if kind.name == 'GTorchDevice':
         return conversions.convert_device(value)
     if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
