@@ -44,6 +44,7 @@ struct _GTorchPlotFigure
   GObject parent_instance;
   GPtrArray *cells; /* of Cell */
   guint n_rows, n_columns;
+  GArray *width_ratios, *height_ratios; /* of gdouble; those of further columns and rows are 1 */
   gchar *title;
   gdouble width, height, resolution;
   gint scheme; /* of GTorchPlotScheme */
@@ -163,6 +164,8 @@ gtorch_plot_figure_finalize (GObject *object)
   GTorchPlotFigure *self = GTORCH_PLOT_FIGURE (object);
 
   g_ptr_array_unref (self->cells);
+  g_array_unref (self->width_ratios);
+  g_array_unref (self->height_ratios);
   g_free (self->title);
   G_OBJECT_CLASS (gtorch_plot_figure_parent_class)->finalize (object);
 }
@@ -255,6 +258,8 @@ static void
 gtorch_plot_figure_init (GTorchPlotFigure *self)
 {
   self->cells = g_ptr_array_new_with_free_func (cell_free);
+  self->width_ratios = g_array_new (FALSE, FALSE, sizeof (gdouble));
+  self->height_ratios = g_array_new (FALSE, FALSE, sizeof (gdouble));
   self->width = 560;
   self->height = 350;
   self->resolution = 144;
@@ -460,6 +465,123 @@ gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble heig
   return TRUE;
 }
 
+static gboolean
+set_ratios (GTorchPlotFigure *self, const gchar *op, GArray *ratios, const gdouble *values,
+            gsize n_values, GError **error)
+{
+  if (n_values > MAX_PLACES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: %zu ratios are more than the %d places of a figure"), op, n_values,
+                   MAX_PLACES);
+      return FALSE;
+    }
+  for (gsize i = 0; i < n_values; i++)
+    if (!(values[i] >= 1e-3 && values[i] <= 1e3))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: ratio %zu is %g: all must be from 0.001 to 1000"), op, i, values[i]);
+        return FALSE;
+      }
+  g_array_set_size (ratios, 0);
+  g_array_append_vals (ratios, values, (guint) n_values);
+  gtorch_plot_figure_changed (self);
+  return TRUE;
+}
+
+static const gdouble *
+get_ratios (const GArray *ratios, gsize *n_ratios)
+{
+  *n_ratios = ratios->len;
+  return (const gdouble *) (gpointer) ratios->data;
+}
+
+/**
+ * gtorch_plot_figure_get_width_ratios:
+ * @self: a figure
+ * @n_ratios: (out): the number of ratios
+ *
+ * Gets how wide the columns of axes are.
+ *
+ * Returns: (array length=n_ratios) (transfer none): what [method@Figure.set_width_ratios] was given
+ *
+ * Since: 0.1
+ */
+const gdouble *
+gtorch_plot_figure_get_width_ratios (GTorchPlotFigure *self, gsize *n_ratios)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  g_return_val_if_fail (n_ratios != NULL, NULL);
+  return get_ratios (self->width_ratios, n_ratios);
+}
+
+/**
+ * gtorch_plot_figure_set_width_ratios:
+ * @self: a figure
+ * @ratios: (array length=n_ratios): how wide the columns are beside each other, from 0.001 to 1000
+ * @n_ratios: the number of ratios, or 0 for columns that are equally wide
+ * @error: return location for an error
+ *
+ * Sets how wide the columns of axes are, without their margins: after 2 and 1 the first is twice as wide
+ * as the second. The ratio of columns that have none is 1.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if there is no such ratio
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_width_ratios (GTorchPlotFigure *self, const gdouble *ratios, gsize n_ratios,
+                                     GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
+  return set_ratios (self, "plot_figure_set_width_ratios", self->width_ratios, ratios, n_ratios,
+                     error);
+}
+
+/**
+ * gtorch_plot_figure_get_height_ratios:
+ * @self: a figure
+ * @n_ratios: (out): the number of ratios
+ *
+ * Gets how high the rows of axes are.
+ *
+ * Returns: (array length=n_ratios) (transfer none): what [method@Figure.set_height_ratios] was given
+ *
+ * Since: 0.1
+ */
+const gdouble *
+gtorch_plot_figure_get_height_ratios (GTorchPlotFigure *self, gsize *n_ratios)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  g_return_val_if_fail (n_ratios != NULL, NULL);
+  return get_ratios (self->height_ratios, n_ratios);
+}
+
+/**
+ * gtorch_plot_figure_set_height_ratios:
+ * @self: a figure
+ * @ratios: (array length=n_ratios): how high the rows are beside each other, from 0.001 to 1000
+ * @n_ratios: the number of ratios, or 0 for rows that are equally high
+ * @error: return location for an error
+ *
+ * Sets how high the rows of axes are, without their margins, as [method@Figure.set_width_ratios] does it
+ * for columns.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if there is no such ratio
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_height_ratios (GTorchPlotFigure *self, const gdouble *ratios, gsize n_ratios,
+                                      GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
+  return set_ratios (self, "plot_figure_set_height_ratios", self->height_ratios, ratios, n_ratios,
+                     error);
+}
+
 /**
  * gtorch_plot_figure_get_resolution: (get-property resolution)
  * @self: a figure
@@ -547,38 +669,105 @@ gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
 
 /* --- drawing --- */
 
-/* All axes have the same margins, so that they are equally large and in line. */
-static void
-draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
-            gdouble width, gdouble height)
+/* The cells of one direction: columns or rows. */
+typedef struct
 {
-  const guint n = self->cells->len;
-  const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
-  const gdouble cell_width = (width - 2 * MARGIN - (self->n_columns - 1) * gap) / self->n_columns;
-  const gdouble cell_height = (height - top - MARGIN - (self->n_rows - 1) * gap) / self->n_rows;
-  g_autofree GTorchPlotLayout **layouts = g_new (GTorchPlotLayout *, n);
+  guint n;
+  gdouble begin, gap;
+  gdouble *ends; /* of each */
+} Track;
+
+static gdouble
+ratio_of (const GArray *ratios, guint i)
+{
+  return i < ratios->len ? g_array_index (ratios, gdouble, i) : 1;
+}
+
+/* Divides @size among the cells: each gets @margin, and of the rest its share, if there is a rest. */
+static void
+track_divide (Track *track, const GArray *ratios, gdouble size, gdouble margin)
+{
+  const gdouble room = size - (track->n - 1) * track->gap;
+  const gdouble rest = room - track->n * margin > 0 ? room - track->n * margin : room;
+  const gdouble own = rest < room ? margin : 0;
+  gdouble sum = 0, end = track->begin;
+
+  for (guint i = 0; i < track->n; i++)
+    sum += ratio_of (ratios, i);
+  for (guint i = 0; i < track->n; i++)
+    {
+      end += own + rest * (ratio_of (ratios, i) / sum) + (i > 0 ? track->gap : 0);
+      track->ends[i] = end;
+    }
+}
+
+static gdouble
+track_begin (const Track *track, guint i)
+{
+  return i > 0 ? track->ends[i - 1] + track->gap : track->begin;
+}
+
+static gdouble
+track_size (const Track *track, guint i)
+{
+  return track->ends[i] - track_begin (track, i);
+}
+
+static GTorchPlotMargins
+layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme,
+              const Track *columns, const Track *rows, GTorchPlotLayout **layouts)
+{
   GTorchPlotMargins margins = { 0 };
 
-  for (guint i = 0; i < n; i++)
+  for (guint i = 0; i < self->cells->len; i++)
     {
+      const Cell *cell = self->cells->pdata[i];
       const GTorchPlotMargins *needed;
 
-      layouts[i] = gtorch_plot_layout_new (((Cell *) self->cells->pdata[i])->axes, cr, theme,
-                                           cell_width, cell_height);
+      g_clear_pointer (&layouts[i], gtorch_plot_layout_free);
+      layouts[i] =
+          gtorch_plot_layout_new (cell->axes, cr, theme, track_size (columns, cell->column),
+                                  track_size (rows, cell->row));
       needed = gtorch_plot_layout_get_margins (layouts[i]);
       margins.left = MAX (margins.left, needed->left);
       margins.right = MAX (margins.right, needed->right);
       margins.top = MAX (margins.top, needed->top);
       margins.bottom = MAX (margins.bottom, needed->bottom);
     }
-  for (guint i = 0; i < n; i++)
+  return margins;
+}
+
+/* All axes have the same margins, so that they are in line, and as large as their ratios say. */
+static void
+draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
+            gdouble width, gdouble height)
+{
+  const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
+  const gdouble inner_width = width - 2 * MARGIN, inner_height = height - top - MARGIN;
+  g_autofree GTorchPlotLayout **layouts = g_new0 (GTorchPlotLayout *, self->cells->len);
+  g_autofree gdouble *right_ends = g_new (gdouble, self->n_columns);
+  g_autofree gdouble *lower_ends = g_new (gdouble, self->n_rows);
+  Track columns = { self->n_columns, MARGIN, gap, right_ends };
+  Track rows = { self->n_rows, top, gap, lower_ends };
+  GTorchPlotMargins margins;
+
+  track_divide (&columns, self->width_ratios, inner_width, 0);
+  track_divide (&rows, self->height_ratios, inner_height, 0);
+  margins = layout_cells (self, cr, theme, &columns, &rows, layouts);
+  if (self->width_ratios->len > 0 || self->height_ratios->len > 0)
+    {
+      track_divide (&columns, self->width_ratios, inner_width, margins.left + margins.right);
+      track_divide (&rows, self->height_ratios, inner_height, margins.top + margins.bottom);
+      margins = layout_cells (self, cr, theme, &columns, &rows, layouts);
+    }
+  for (guint i = 0; i < self->cells->len; i++)
     {
       const Cell *cell = self->cells->pdata[i];
 
       cairo_save (cr);
-      gtorch_plot_layout_draw (layouts[i], MARGIN + cell->column * (cell_width + gap),
-                               top + cell->row * (cell_height + gap), cell_width, cell_height,
-                               &margins);
+      gtorch_plot_layout_draw (layouts[i], track_begin (&columns, cell->column),
+                               track_begin (&rows, cell->row), track_size (&columns, cell->column),
+                               track_size (&rows, cell->row), &margins);
       cairo_restore (cr);
       gtorch_plot_layout_free (layouts[i]);
     }

@@ -50,7 +50,7 @@ const ARGUMENTS = {
     tensors: [FIVE], trainer: null, images: GTorch.rand([3, 4, 5]), counts: MATRIX, weights: MATRIX, values: FIVE,
     result: Gio.Task.new(null, null, null), interval: 1000, title: 'a', label: 'a',
     'set_points.x': [1, 2], 'set_points.y': [3, 4], 'set_counts.counts': [1, 2, 3],
-    'append.x': 1, 'append.y': 1, x: FIVE, y: FIVE, position: 0.5,
+    'append.x': 1, 'append.y': 1, x: FIVE, y: FIVE, position: 0.5, ratios: [1, 2],
 };
 for (const name of ['row', 'column', 'index', 'bin', 'n_bins', 'n_columns', 'max_points'])
     ARGUMENTS[name] = 0;

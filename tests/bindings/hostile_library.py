@@ -69,6 +69,7 @@ ARGUMENTS = {
     'module': nn.Linear(2, 1),
     'pixels': GTorch.rand(3, 4),
     'position': 0.5,
+    'ratios': [1, 2],
     'scale': 'log',
     'scheme': 'dark',
     'style': 'points',

@@ -187,9 +187,10 @@ function named(name, func) {
         try {
             return func.apply(this, given);
         } catch (error) {
-            if (error instanceof Error && !error.message.includes(name))
-                error.message = `${name}: ${error.message}`;
-            throw error;
+            if (!(error instanceof Error) || error.message.includes(name))
+                throw error;
+            const Kind = error.constructor === Error ? TypeError : error.constructor; // gjs has no kinds
+            throw new Kind(`${name}: ${error.message}`);
         }
     };
     Object.defineProperty(wrapper, 'length', {value: func.length, configurable: true});
