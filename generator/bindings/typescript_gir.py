@@ -173,7 +173,8 @@ class Namespace:
         base = name.removesuffix('_inplace').removesuffix('_scalar').removesuffix('_int')
         is_row = owner in (None, 'Tensor') and name in self.operations
         is_form = owner in (None, 'Tensor') and base in self.operations and base != name
-        return not (function.get('introspectable') == '0' or is_row or is_form or function.get('moved-to')
+        is_moved = function.get('moved-to') and not self.is_library
+        return not (function.get('introspectable') == '0' or is_row or is_form or is_moved
                     or name in self.hand.get(owner, ()))
 
     def parents(self, node):
