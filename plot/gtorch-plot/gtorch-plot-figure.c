@@ -669,12 +669,14 @@ gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
 
 /* --- drawing --- */
 
-/* The cells of one direction: columns or rows. */
+/* The columns of cells, or the rows. */
 typedef struct
 {
   guint n;
-  gdouble begin, gap;
-  gdouble *ends; /* of each */
+  const GArray *ratios;
+  gdouble begin, size, gap;
+  gdouble *before, *after; /* margins of each: its axes are in line */
+  gdouble *begins, *sizes;
 } Track;
 
 static gdouble
@@ -683,94 +685,98 @@ ratio_of (const GArray *ratios, guint i)
   return i < ratios->len ? g_array_index (ratios, gdouble, i) : 1;
 }
 
-/* Divides @size among the cells: each gets @margin, and of the rest its share, if there is a rest. */
 static void
-track_divide (Track *track, const GArray *ratios, gdouble size, gdouble margin)
+track_init (Track *track, guint n, const GArray *ratios, gdouble begin, gdouble size, gdouble gap)
 {
-  const gdouble room = size - (track->n - 1) * track->gap;
-  const gdouble rest = room - track->n * margin > 0 ? room - track->n * margin : room;
-  const gdouble own = rest < room ? margin : 0;
-  gdouble sum = 0, end = track->begin;
+  gdouble *memory = g_new0 (gdouble, 4 * n);
+
+  *track =
+      (Track){ n, ratios, begin, size, gap, memory, memory + n, memory + 2 * n, memory + 3 * n };
+}
+
+/* Of the size without margins each gets what its ratio says; if the margins leave nothing, of all of it. */
+static void
+track_divide (Track *track)
+{
+  const gdouble room = track->size - (track->n - 1) * track->gap;
+  gdouble margins = 0, sum = 0, end = track->begin - track->gap;
 
   for (guint i = 0; i < track->n; i++)
-    sum += ratio_of (ratios, i);
+    {
+      margins += track->before[i] + track->after[i];
+      sum += ratio_of (track->ratios, i);
+    }
   for (guint i = 0; i < track->n; i++)
     {
-      end += own + rest * (ratio_of (ratios, i) / sum) + (i > 0 ? track->gap : 0);
-      track->ends[i] = end;
+      const gdouble part = ratio_of (track->ratios, i) / sum;
+
+      track->begins[i] = end + track->gap;
+      track->sizes[i] = margins < room
+                            ? track->before[i] + track->after[i] + (room - margins) * part
+                            : room * part;
+      end = track->begins[i] + track->sizes[i];
     }
 }
 
-static gdouble
-track_begin (const Track *track, guint i)
+static void
+track_clear (Track *track)
 {
-  return i > 0 ? track->ends[i - 1] + track->gap : track->begin;
+  g_free (track->before); /* and what follows it */
 }
 
-static gdouble
-track_size (const Track *track, guint i)
+static void
+layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, Track *columns,
+              Track *rows, GTorchPlotLayout **layouts)
 {
-  return track->ends[i] - track_begin (track, i);
-}
-
-static GTorchPlotMargins
-layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme,
-              const Track *columns, const Track *rows, GTorchPlotLayout **layouts)
-{
-  GTorchPlotMargins margins = { 0 };
-
+  track_divide (columns);
+  track_divide (rows);
   for (guint i = 0; i < self->cells->len; i++)
     {
       const Cell *cell = self->cells->pdata[i];
       const GTorchPlotMargins *needed;
 
       g_clear_pointer (&layouts[i], gtorch_plot_layout_free);
-      layouts[i] =
-          gtorch_plot_layout_new (cell->axes, cr, theme, track_size (columns, cell->column),
-                                  track_size (rows, cell->row));
+      layouts[i] = gtorch_plot_layout_new (cell->axes, cr, theme, columns->sizes[cell->column],
+                                           rows->sizes[cell->row]);
       needed = gtorch_plot_layout_get_margins (layouts[i]);
-      margins.left = MAX (margins.left, needed->left);
-      margins.right = MAX (margins.right, needed->right);
-      margins.top = MAX (margins.top, needed->top);
-      margins.bottom = MAX (margins.bottom, needed->bottom);
+      columns->before[cell->column] = MAX (columns->before[cell->column], needed->left);
+      columns->after[cell->column] = MAX (columns->after[cell->column], needed->right);
+      rows->before[cell->row] = MAX (rows->before[cell->row], needed->top);
+      rows->after[cell->row] = MAX (rows->after[cell->row], needed->bottom);
     }
-  return margins;
+  track_divide (columns);
+  track_divide (rows);
 }
 
-/* All axes have the same margins, so that they are in line, and as large as their ratios say. */
+/* All axes of a column have the same margins at their sides, and all of a row above and below, so that they
+ * are in line, and as large as their ratios say. Ticks follow from sizes, and margins from ticks. */
 static void
 draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
             gdouble width, gdouble height)
 {
   const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
-  const gdouble inner_width = width - 2 * MARGIN, inner_height = height - top - MARGIN;
   g_autofree GTorchPlotLayout **layouts = g_new0 (GTorchPlotLayout *, self->cells->len);
-  g_autofree gdouble *right_ends = g_new (gdouble, self->n_columns);
-  g_autofree gdouble *lower_ends = g_new (gdouble, self->n_rows);
-  Track columns = { self->n_columns, MARGIN, gap, right_ends };
-  Track rows = { self->n_rows, top, gap, lower_ends };
-  GTorchPlotMargins margins;
+  Track columns, rows;
 
-  track_divide (&columns, self->width_ratios, inner_width, 0);
-  track_divide (&rows, self->height_ratios, inner_height, 0);
-  margins = layout_cells (self, cr, theme, &columns, &rows, layouts);
-  if (self->width_ratios->len > 0 || self->height_ratios->len > 0)
-    {
-      track_divide (&columns, self->width_ratios, inner_width, margins.left + margins.right);
-      track_divide (&rows, self->height_ratios, inner_height, margins.top + margins.bottom);
-      margins = layout_cells (self, cr, theme, &columns, &rows, layouts);
-    }
+  track_init (&columns, self->n_columns, self->width_ratios, MARGIN, width - 2 * MARGIN, gap);
+  track_init (&rows, self->n_rows, self->height_ratios, top, height - top - MARGIN, gap);
+  layout_cells (self, cr, theme, &columns, &rows, layouts);
+  if (self->cells->len > 1)
+    layout_cells (self, cr, theme, &columns, &rows, layouts);
   for (guint i = 0; i < self->cells->len; i++)
     {
       const Cell *cell = self->cells->pdata[i];
+      const GTorchPlotMargins margins = { columns.before[cell->column], columns.after[cell->column],
+                                          rows.before[cell->row], rows.after[cell->row] };
 
       cairo_save (cr);
-      gtorch_plot_layout_draw (layouts[i], track_begin (&columns, cell->column),
-                               track_begin (&rows, cell->row), track_size (&columns, cell->column),
-                               track_size (&rows, cell->row), &margins);
+      gtorch_plot_layout_draw (layouts[i], columns.begins[cell->column], rows.begins[cell->row],
+                               columns.sizes[cell->column], rows.sizes[cell->row], &margins);
       cairo_restore (cr);
       gtorch_plot_layout_free (layouts[i]);
     }
+  track_clear (&columns);
+  track_clear (&rows);
 }
 
 /**
