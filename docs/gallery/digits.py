@@ -52,7 +52,8 @@ def train(network, images, labels, test_images, test_labels):
 def draw_curve(path, losses, shares):
     figure = plot.Figure(width=720, height=280)
     epochs = range(1, EPOCHS + 1)
-    for column, (values, name, color) in enumerate(((losses, 'loss', None), (shares, 'digits read right, %', '#26a269'))):
+    curves = ((losses, 'loss', None), (shares, 'digits read right, %', '#26a269'))
+    for column, (values, name, color) in enumerate(curves):
         axes = figure.get_axes(0, column)
         axes.add_line(epochs, values).color = color
         axes.x_label, axes.y_label = 'epoch', name

@@ -6,8 +6,8 @@
     bindings signatures OPS.json KNOWN.json OUTPUT.py    the arguments of operations, for inspect
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
     bindings calls GIR DEFAULTS.toml OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
-    bindings gjs-overrides DEFAULTS.toml OUTPUT.js GIR...    the overrides of a library beside this one, whose GIR is the
-                                          first, before those of what it includes
+    bindings gjs-overrides DEFAULTS.toml OUTPUT.js GIR...    the overrides of a library beside this one, whose GIR
+                                          is the first, before those of what it includes
     bindings python-overrides DEFAULTS.toml OUTPUT.py GIR...    the same for Python
     bindings definitions DEFAULTS.toml OUTPUT.d.ts GIR...    the same for TypeScript
     bindings library-vapi VAPIGEN DEFAULTS.toml OUTPUT.vapi PACKAGES GIR...    the same for Vala; PACKAGES,with,commas

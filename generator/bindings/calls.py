@@ -58,7 +58,7 @@ def names_of_operations(rows):
 
 
 class Types(NamedTuple):
-    """The names of the types of each kind; those of other namespaces than GTorch have the name of theirs before them."""
+    """The names of the types of each kind; those of other namespaces than GTorch begin with the name of theirs."""
 
     space: str
     enums: set

@@ -212,7 +212,8 @@ class Namespace:
         properties = anything if derived or name in MADE else f'PropertyOptions.{name}'
         if properties is not anything:
             more = [f'    {OPEN}'] if self.is_open(node) else []
-            self.interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind in known.items()), *more, '}']
+            members = (f'    {key}?: {kind};' for key, kind in known.items())
+            self.interfaces += [f'interface {name} {{', *members, *more, '}']
         lines = [f'constructor(properties?: {properties});']
         new = next((e for e in node.findall(CORE + 'constructor') if e.get('name') == 'new'), None)
         if derived - {'Optimizer'} and name not in MADE or new is None or new.get('introspectable') == '0':

@@ -33,7 +33,6 @@
  * Since: 0.1
  */
 
-#define MAX_PLACES 1024
 #define MAX_POINTS 14400 /* the largest page of PDF */
 #define TITLE_SIZE 15.0
 #define MARGIN     10.0
@@ -301,12 +300,12 @@ gtorch_plot_figure_get_axes (GTorchPlotFigure *self, gint row, gint column, GErr
   Cell *cell;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
-  if (row < 0 || row >= MAX_PLACES || column < 0 || column >= MAX_PLACES)
+  if (row < 0 || row >= GTORCH_PLOT_MAX_PLACES || column < 0 || column >= GTORCH_PLOT_MAX_PLACES)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
                    _ ("plot_figure_get_axes: there is no row %d and column %d: both are from 0 to "
                       "%d"),
-                   row, column, MAX_PLACES - 1);
+                   row, column, GTORCH_PLOT_MAX_PLACES - 1);
       return NULL;
     }
   for (guint i = 0; i < self->cells->len; i++)
@@ -465,30 +464,6 @@ gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble heig
   return TRUE;
 }
 
-static gboolean
-set_ratios (GTorchPlotFigure *self, const gchar *op, GArray *ratios, const gdouble *values,
-            gsize n_values, GError **error)
-{
-  if (n_values > MAX_PLACES)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: %zu ratios are more than the %d places of a figure"), op, n_values,
-                   MAX_PLACES);
-      return FALSE;
-    }
-  for (gsize i = 0; i < n_values; i++)
-    if (!(values[i] >= 1e-3 && values[i] <= 1e3))
-      {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: ratio %zu is %g: all must be from 0.001 to 1000"), op, i, values[i]);
-        return FALSE;
-      }
-  g_array_set_size (ratios, 0);
-  g_array_append_vals (ratios, values, (guint) n_values);
-  gtorch_plot_figure_changed (self);
-  return TRUE;
-}
-
 static const gdouble *
 get_ratios (const GArray *ratios, gsize *n_ratios)
 {
@@ -535,8 +510,11 @@ gtorch_plot_figure_set_width_ratios (GTorchPlotFigure *self, const gdouble *rati
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
-  return set_ratios (self, "plot_figure_set_width_ratios", self->width_ratios, ratios, n_ratios,
-                     error);
+  if (!gtorch_plot_ratios_set (self->width_ratios, "plot_figure_set_width_ratios", ratios, n_ratios,
+                               error))
+    return FALSE;
+  gtorch_plot_figure_changed (self);
+  return TRUE;
 }
 
 /**
@@ -578,8 +556,11 @@ gtorch_plot_figure_set_height_ratios (GTorchPlotFigure *self, const gdouble *rat
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
-  return set_ratios (self, "plot_figure_set_height_ratios", self->height_ratios, ratios, n_ratios,
-                     error);
+  if (!gtorch_plot_ratios_set (self->height_ratios, "plot_figure_set_height_ratios", ratios,
+                               n_ratios, error))
+    return FALSE;
+  gtorch_plot_figure_changed (self);
+  return TRUE;
 }
 
 /**
@@ -669,67 +650,12 @@ gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
 
 /* --- drawing --- */
 
-/* The columns of cells, or the rows. */
-typedef struct
-{
-  guint n;
-  const GArray *ratios;
-  gdouble begin, size, gap;
-  gdouble *before, *after; /* margins of each: its axes are in line */
-  gdouble *begins, *sizes;
-} Track;
-
-static gdouble
-ratio_of (const GArray *ratios, guint i)
-{
-  return i < ratios->len ? g_array_index (ratios, gdouble, i) : 1;
-}
-
 static void
-track_init (Track *track, guint n, const GArray *ratios, gdouble begin, gdouble size, gdouble gap)
+layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme,
+              GTorchPlotTrack *columns, GTorchPlotTrack *rows, GTorchPlotLayout **layouts)
 {
-  gdouble *memory = g_new0 (gdouble, 4 * n);
-
-  *track =
-      (Track){ n, ratios, begin, size, gap, memory, memory + n, memory + 2 * n, memory + 3 * n };
-}
-
-/* Of the size without margins each gets what its ratio says; if the margins leave nothing, of all of it. */
-static void
-track_divide (Track *track)
-{
-  const gdouble room = track->size - (track->n - 1) * track->gap;
-  gdouble margins = 0, sum = 0, end = track->begin - track->gap;
-
-  for (guint i = 0; i < track->n; i++)
-    {
-      margins += track->before[i] + track->after[i];
-      sum += ratio_of (track->ratios, i);
-    }
-  for (guint i = 0; i < track->n; i++)
-    {
-      const gdouble part = ratio_of (track->ratios, i) / sum;
-
-      track->begins[i] = end + track->gap;
-      track->sizes[i] = margins < room
-                            ? track->before[i] + track->after[i] + (room - margins) * part
-                            : room * part;
-      end = track->begins[i] + track->sizes[i];
-    }
-}
-
-static void
-track_clear (Track *track)
-{
-  g_free (track->before); /* and what follows it */
-}
-
-static void
-layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, Track *columns,
-              Track *rows, GTorchPlotLayout **layouts)
-{
-  track_divide (columns);
-  track_divide (rows);
+  gtorch_plot_track_divide (columns);
+  gtorch_plot_track_divide (rows);
   for (guint i = 0; i < self->cells->len; i++)
     {
       const Cell *cell = self->cells->pdata[i];
@@ -744,8 +670,8 @@ layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme,
       rows->before[cell->row] = MAX (rows->before[cell->row], needed->top);
       rows->after[cell->row] = MAX (rows->after[cell->row], needed->bottom);
     }
-  track_divide (columns);
-  track_divide (rows);
+  gtorch_plot_track_divide (columns);
+  gtorch_plot_track_divide (rows);
 }
 
 /* All axes of a column have the same margins at their sides, and all of a row above and below, so that they
@@ -756,10 +682,12 @@ draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, g
 {
   const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
   g_autofree GTorchPlotLayout **layouts = g_new0 (GTorchPlotLayout *, self->cells->len);
-  Track columns, rows;
+  GTorchPlotTrack columns, rows;
 
-  track_init (&columns, self->n_columns, self->width_ratios, MARGIN, width - 2 * MARGIN, gap);
-  track_init (&rows, self->n_rows, self->height_ratios, top, height - top - MARGIN, gap);
+  gtorch_plot_track_init (&columns, self->n_columns, self->width_ratios, MARGIN, width - 2 * MARGIN,
+                          gap);
+  gtorch_plot_track_init (&rows, self->n_rows, self->height_ratios, top, height - top - MARGIN,
+                          gap);
   layout_cells (self, cr, theme, &columns, &rows, layouts);
   if (self->cells->len > 1)
     layout_cells (self, cr, theme, &columns, &rows, layouts);
@@ -775,8 +703,8 @@ draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, g
       cairo_restore (cr);
       gtorch_plot_layout_free (layouts[i]);
     }
-  track_clear (&columns);
-  track_clear (&rows);
+  gtorch_plot_track_clear (&columns);
+  gtorch_plot_track_clear (&rows);
 }
 
 /**

@@ -154,6 +154,25 @@ const GTorchPlotMargins *gtorch_plot_layout_get_margins (const GTorchPlotLayout 
 void gtorch_plot_layout_draw (GTorchPlotLayout *layout, gdouble x, gdouble y, gdouble width,
                               gdouble height, const GTorchPlotMargins *margins);
 
+/* The columns of cells, or the rows. */
+typedef struct
+{
+  guint n;
+  const GArray *ratios;
+  gdouble begin, size, gap;
+  gdouble *before, *after; /* margins of each: its axes are in line */
+  gdouble *begins, *sizes;
+} GTorchPlotTrack;
+
+#define GTORCH_PLOT_MAX_PLACES 1024 /* rows or columns of a figure */
+
+void gtorch_plot_track_init (GTorchPlotTrack *track, guint n, const GArray *ratios, gdouble begin,
+                             gdouble size, gdouble gap);
+void gtorch_plot_track_divide (GTorchPlotTrack *track);
+void gtorch_plot_track_clear (GTorchPlotTrack *track);
+gboolean gtorch_plot_ratios_set (GArray *ratios, const gchar *op, const gdouble *values,
+                                 gsize n_values, GError **error);
+
 struct _GTorchPlotAxes
 {
   GObject parent_instance;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Every function, method, constructor and property of a library beside GTorch, by the typelib, is given what it
-// cannot take, one argument at a time: nothing crashes, and what is refused throws, and names the function.
+// Every function, method, constructor and property of a library beside GTorch, by the typelib, is given what
+// it cannot take, one argument at a time: nothing crashes, and what is refused throws, and names the function.
 //
 // Argument: the namespace.
 
@@ -47,7 +47,8 @@ const ARGUMENTS = {
     cancellable: null, colormap: 'magma', color: '#1a5fb4', device: 'cpu', figure: new GTorchPlot.Figure(),
     file: '/proc/nowhere/picture.svg', format: 'svg', item: new GTorchPlot.Line(), matrix: MATRIX,
     module: nn.Linear(2, 1), pixels: MATRIX, scale: 'log', scheme: 'dark', style: 'points', tensor: MATRIX,
-    tensors: [FIVE], trainer: null, images: GTorch.rand([3, 4, 5]), counts: MATRIX, weights: MATRIX, values: FIVE,
+    tensors: [FIVE], trainer: null, images: GTorch.rand([3, 4, 5]), counts: MATRIX, weights: MATRIX,
+    values: FIVE,
     result: Gio.Task.new(null, null, null), interval: 1000, title: 'a', label: 'a',
     'set_points.x': [1, 2], 'set_points.y': [3, 4], 'set_counts.counts': [1, 2, 3],
     'append.x': 1, 'append.y': 1, x: FIVE, y: FIVE, position: 0.5, ratios: [1, 2],
@@ -58,16 +59,17 @@ for (const name of ['low', 'left', 'bottom', 'minimum'])
     ARGUMENTS[name] = 1;
 for (const name of ['width', 'height', 'resolution', 'high', 'right', 'top', 'maximum'])
     ARGUMENTS[name] = 50;
-for (const name of ['equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values', 'visible'])
+for (const name of ['equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values',
+    'visible'])
     ARGUMENTS[name] = true;
-for (const name of ['labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names', 'key_names',
-    'names'])
+for (const name of ['labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names',
+    'key_names', 'names'])
     ARGUMENTS[name] = null;
 
 const HOSTILE = [
-    undefined, null, true, -1, 2 ** 31, 2 ** 63, 10n ** 30n, 1.5, NaN, Infinity, -Infinity, '', 'no such', 'a\0b', '\ud800',
-    [], [null], [1, 'a'], ['a', null], [[[]]], Array(3), {}, {a: 1}, new Map(), Symbol('a'), Object, /x/, new Date(),
-    Promise.resolve(1), new Uint8Array(3), new Float64Array([NaN, 1]), GTorch.float32, GTorch.zeros([0]),
+    undefined, null, true, -1, 2 ** 31, 2 ** 63, 10n ** 30n, 1.5, NaN, Infinity, -Infinity, '', 'no such',
+    'a\0b', '\ud800', [], [null], [1, 'a'], ['a', null], [[[]]], Array(3), {}, {a: 1}, new Map(), Symbol('a'), Object, /x/,
+    new Date(), Promise.resolve(1), new Uint8Array(3), new Float64Array([NaN, 1]), GTorch.float32, GTorch.zeros([0]),
     GTorch.zeros([2, 3, 5, 7]), GTorch.tensor([NaN, NaN]), GTorch.zeros([2], {dtype: GTorch.complex64}),
     new GTorchPlot.Line(), new GObject.Object(), Gio.File.new_for_path('/'), nn.ReLU(), Object.create(null),
 ];
@@ -82,7 +84,8 @@ function valid(name, args) {
 
 // The functions of the namespace, without those that take a context of cairo.
 function functions() {
-    return typelib.callables(SPACE).filter(({name, args}) => name !== 'init' && args.every(arg => arg.name !== 'cr'))
+    return typelib.callables(SPACE)
+        .filter(({name, args}) => name !== 'init' && args.every(arg => arg.name !== 'cr'))
         .map(one => ({...one, args: one.args.filter(arg => arg.tag !== 'callback')}));
 }
 
@@ -111,8 +114,8 @@ function drain() {
 
 function says(error, name) {
     const text = String(error.message);
-    return error instanceof GLib.Error && /^((plot|gtk)_\w+|device|tensor): /.test(text) || text.includes(name) ||
-        /Error opening/.test(text) || /^tensor: /.test(text);
+    return error instanceof GLib.Error && /^((plot|gtk)_\w+|device|tensor): /.test(text) ||
+        text.includes(name) || /Error opening/.test(text) || /^tensor: /.test(text);
 }
 
 tap.add('all_functions_are_called', () => {
@@ -141,7 +144,8 @@ tap.add('what_cannot_be_taken_throws', async () => {
                     call(one, values);
                 } catch (error) {
                     nFailed++;
-                    tap.assert(says(error, one.name), `${one.owner}.${one.name}, ${arg.name}: ${error.message}`);
+                    tap.assert(says(error, one.name),
+                        `${one.owner}.${one.name}, ${arg.name}: ${error.message}`);
                 }
                 n++;
             }
@@ -151,7 +155,8 @@ tap.add('what_cannot_be_taken_throws', async () => {
             if (one.args.length === 0)
                 continue;
             const error = await thrown(() => call(one, one.args.map(() => value)));
-            tap.assert(error instanceof Error && error.message.includes(one.name), `${one.name}: ${error?.message}`);
+            const isNamed = error instanceof Error && error.message.includes(one.name);
+            tap.assert(isNamed, `${one.name}: ${error?.message}`);
         }
     }
     tap.assert(nFailed > n / 2, `${nFailed} of ${n} calls failed`);
@@ -170,8 +175,8 @@ tap.add('unknown_and_surplus_arguments_throw', () => {
 
 tap.add('properties_take_what_they_can', () => {
     let n = 0;
-    const classes = new Set(functions().map(one => one.owner).filter(name => library[name]?.prototype instanceof
-        GObject.Object && name !== 'Item'));
+    const classes = new Set(functions().map(one => one.owner).filter(name =>
+        library[name]?.prototype instanceof GObject.Object && name !== 'Item'));
     for (const name of classes) {
         const thing = make(name);
         for (const spec of library[name].list_properties()) {
@@ -191,7 +196,8 @@ tap.add('properties_take_what_they_can', () => {
             }
             drain();
         }
-        tap.throws(() => (thing.no_such = 1), error => error instanceof TypeError && /no_such/.test(error.message));
+        tap.throws(() => (thing.no_such = 1), error =>
+            error instanceof TypeError && /no_such/.test(error.message));
         tap.throws(() => new library[name]({no_such: 1}), error => /no_such/.test(error.message));
         tap.throws(() => new library[name](1, 2, 3, 4), error => error instanceof TypeError);
     }

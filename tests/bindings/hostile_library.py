@@ -87,14 +87,17 @@ ARGUMENTS = {
     **dict.fromkeys(('row', 'column', 'index', 'bin', 'n_bins', 'n_columns', 'max_points'), 0),
     **dict.fromkeys(('x', 'y', 'low', 'left', 'bottom', 'minimum'), 1.0),
     **dict.fromkeys(('width', 'height', 'resolution', 'high', 'right', 'top', 'maximum'), 50.0),
-    **dict.fromkeys(('equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values', 'visible'), True),
-    **dict.fromkeys(('labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names', 'key_names', 'names')),
+    **dict.fromkeys(('equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values'), True),
+    'visible': True,
+    **dict.fromkeys(('labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names', 'key_names')),
+    'names': None,
 }
 # Those of functions in which the name has another kind.
 OWN = {
     **dict.fromkeys((('add_line', 'x'), ('set_values', 'x'), ('set_values_async', 'x'), ('add_line', 'y'),
                      ('set_values', 'y'), ('set_values_async', 'y'), ('add_histogram', 'values'),
-                     ('histogram', 'values'), ('set_values', 'values'), ('set_values_async', 'values')), GTorch.rand(5)),
+                     ('histogram', 'values'), ('set_values', 'values'), ('set_values_async', 'values')),
+                    GTorch.rand(5)),
     ('set_points', 'x'): [1, 2],
     ('set_points', 'y'): [3, 4],
     ('set_counts', 'counts'): [1, 2, 3],

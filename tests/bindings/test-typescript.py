@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The TypeScript definitions are valid, and describe what gjs shows.
 
-Arguments: gjs, the namespace, how many functions it has at least, a program, whose last line of output is “function”, the
-definitions, and those that these need."""
+Arguments: gjs, the namespace, how many functions it has at least, a program, whose last line of output is “function”,
+the definitions, and those that these need."""
 
 import pathlib
 import re
@@ -119,7 +119,8 @@ for (const name of Object.getOwnPropertyNames(SPACE).filter(one => !isOther(one)
 def what_is_there_is_declared():
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / 'list.js'
-        program.write_text(LIST.replace('SPACE', SPACE).replace('FILE', repr(str(pathlib.Path(DEFINITIONS).resolve()))), 'utf-8')
+        file = repr(str(pathlib.Path(DEFINITIONS).resolve()))
+        program.write_text(LIST.replace('SPACE', SPACE).replace('FILE', file), 'utf-8')
         done = subprocess.run([GJS, '-m', program], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and 'JS ERROR' not in done.stderr, done.stderr
     missing = done.stdout.splitlines()

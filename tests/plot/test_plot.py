@@ -149,7 +149,7 @@ def objects_are_made_with_properties():
 
 @tap.case
 def what_is_missing_is_named():
-    program = "import gtorch\ntry:\n    from gtorch import plot\nexcept ImportError as error:\n    print(error.name, error)"
+    program = "try:\n    from gtorch import plot\nexcept ImportError as error:\n    print(error.name, error)"
     paths = [path for path in os.environ.get("GI_TYPELIB_PATH", "").split(":") if "libraries" not in path]
     found = {**os.environ, "GI_TYPELIB_PATH": ":".join(paths)}
     done = subprocess.run([sys.executable, "-c", program], env=found, capture_output=True, text=True, check=True)

@@ -4,8 +4,8 @@
 """Writes a table of all public C functions: the arguments of each, and the guarantees of its
 documentation.
 
-    functions.py OUTPUT HEADER FILE… [--with FILE…]     the header to include, the public headers, and the sources with the
-                                    documentation; headers behind --with have types of arguments only
+    functions.py OUTPUT HEADER FILE… [--with FILE…]     the header to include, the public headers, and the sources
+                        with the documentation; headers behind --with have types of arguments only
 
 Declarations that this script cannot parse are errors, so that no function can be missing from the
 table.

@@ -637,18 +637,6 @@ make_output (void)
 }
 
 static gpointer
-make_file (void)
-{
-  return g_file_new_for_path ("/proc/nowhere/to/be/found");
-}
-
-static gpointer
-make_application (void)
-{
-  return g_application_new (NULL, 0);
-}
-
-static gpointer
 make_nothing (void)
 {
   return NULL;
@@ -659,11 +647,9 @@ static const struct
   const gchar *type;
   gpointer (*make) (void);
 } makers[] = {
-  { "GApplication", make_application },
   { "GAsyncResult", make_result },
   { "GBytes", make_bytes },
   { "GCancellable", make_nothing },
-  { "GFile", make_file },
   { "GHashTable", make_table },
   { "GInputStream", make_input },
   { "GListModel", make_parameters },

@@ -101,7 +101,8 @@ function many(name, argName, kind, value) {
     // from() visits holes, too
     return Array.from(value, (item, i) => {
         const place = `element ${i} of ${argName}`;
-        const type = kind === 'tensor' ? 'Tensor' : kind.startsWith('object:') ? kind.slice('object:'.length) : null;
+        const type = kind === 'tensor' ? 'Tensor'
+            : kind.startsWith('object:') ? kind.slice('object:'.length) : null;
         if (item === null && type !== null)
             throw new TypeError(`${name}: ${place} must be a ${type}, not null`);
         return one(name, place, kind, item);

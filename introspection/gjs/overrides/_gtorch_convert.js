@@ -6,8 +6,8 @@
 
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
    enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
-   lastOptions lines list lookUp make nameOf nulIn number options plainFunction setup surplus target tensor toArray
-   toTypedArray whole */
+   lastOptions lines list lookUp make nameOf nulIn number options plainFunction setup surplus target tensor
+   toArray toTypedArray whole */
 
 const {GObject} = imports.gi;
 
@@ -245,8 +245,8 @@ function enumeration(name, argName, type, value) {
         return members[key];
     if (!numbersOf.get(type).has(value)) {
         throw new TypeError(
-            `${name}: ${argName} must be a ${type.includes('.') ? '' : 'GTorch.'}${type}, ${choices(members)}, ` +
-            `not ${describe(value)}`);
+            `${name}: ${argName} must be a ${type.includes('.') ? '' : 'GTorch.'}${type}, ` +
+            `${choices(members)}, not ${describe(value)}`);
     }
     return value;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What is done to GTorch and to the libraries beside it, such as that for plots, whose overrides are written by
-// generator/bindings: their functions check and convert arguments, have defaults and take options by name, and
-// their classes refuse wrong properties.
+// What is done to GTorch and to the libraries beside it, such as that for plots, whose overrides are written
+// by generator/bindings: their functions check and convert arguments, have defaults and take options by name,
+// and their classes refuse wrong properties.
 //
 //     const figure = GTorchPlot.lines([losses], {labels: ['training']});
 //     figure.save('losses.svg');
@@ -18,8 +18,8 @@ const defaults = imports.overrides._gtorch_defaults;
 const properties = imports.overrides._gtorch_properties;
 
 // Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere. JSON,
-// as which console.log() shows objects, has the lines of that text; of tensors, see overrideTensor(). Those that are
-// derived from the classes in others have texts of their own.
+// as which console.log() shows objects, has the lines of that text; of tensors, see overrideTensor(). Those
+// that are derived from the classes in others have texts of their own.
 function overrideText(namespace, names, others = []) {
     const asJSON = {
         toJSON(_key) {

@@ -477,7 +477,8 @@ function protectConstruction(space, prototype) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
         const isGiven = given.length > 1 || given[0] !== undefined; // as GObject has it
-        const values = isGiven ? mustBeProperties(name, byPosition(space, name, withDevice(name, given))) : {};
+        const values = isGiven
+            ? mustBeProperties(name, byPosition(space, name, withDevice(name, given))) : {};
         if (Object.hasOwn(MADE, name) && klass === GTorch[name])
             return makeByFunction(name, values);
         const later = []; // assignments, which may throw
@@ -574,8 +575,8 @@ function forbidDerived(name) {
     };
 }
 
-// Protects the classes of a namespace, of which some are not derived from others of it. Any attribute may be set
-// on objects of the classes in free.
+// Protects the classes of a namespace, of which some are not derived from others of it. Any attribute may be
+// set on objects of the classes in free.
 function install(space, free = []) {
     const {namespace, classes: all} = space;
     const prototypes = all.map(name => namespace[name].prototype);

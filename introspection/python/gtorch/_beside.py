@@ -17,8 +17,8 @@ def share(module, space, package):
         namespace = importlib.import_module(f'gi.repository.{space}')
     except (ImportError, ValueError) as error:
         raise ImportError(
-            f'{module} needs {space}-1.typelib of the library {package}, which GTorch is built with if it finds what that '
-            f'needs: {error}',
+            f'{module} needs {space}-1.typelib of the library {package}, which GTorch is built with if it finds what '
+            f'that needs: {error}',
             name=module,
         ) from None
 

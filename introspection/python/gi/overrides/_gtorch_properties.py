@@ -129,7 +129,8 @@ def attribute(spec, function=None, check=None):
     is_list, is_tensor = spec.value_type.name in ('GTorchSize', 'GTorchFactors'), spec.value_type.name == 'GTorchTensor'
 
     def put_checked(self, value):
-        GObject.Object.set_property(self, name, in_range(f'{type(self).__name__}.{name.replace("-", "_")}', spec, value))
+        where = f'{type(self).__name__}.{name.replace("-", "_")}'
+        GObject.Object.set_property(self, name, in_range(where, spec, value))
 
     put = function or put_checked
 
