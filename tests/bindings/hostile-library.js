@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Every function, method, constructor and property of a library beside GTorch, by the typelib, is given what
-// it cannot take, one argument at a time: nothing crashes, and what is refused throws, and names the function.
+// it cannot take, one argument at a time: nothing crashes, and what is refused throws and names the function.
 //
 // Argument: the namespace.
 
@@ -68,10 +68,11 @@ for (const name of ['labels', 'titles', 'class_names', 'row_names', 'column_name
 
 const HOSTILE = [
     undefined, null, true, -1, 2 ** 31, 2 ** 63, 10n ** 30n, 1.5, NaN, Infinity, -Infinity, '', 'no such',
-    'a\0b', '\ud800', [], [null], [1, 'a'], ['a', null], [[[]]], Array(3), {}, {a: 1}, new Map(), Symbol('a'), Object, /x/,
-    new Date(), Promise.resolve(1), new Uint8Array(3), new Float64Array([NaN, 1]), GTorch.float32, GTorch.zeros([0]),
-    GTorch.zeros([2, 3, 5, 7]), GTorch.tensor([NaN, NaN]), GTorch.zeros([2], {dtype: GTorch.complex64}),
-    new GTorchPlot.Line(), new GObject.Object(), Gio.File.new_for_path('/'), nn.ReLU(), Object.create(null),
+    'a\0b', '\ud800', [], [null], [1, 'a'], ['a', null], [[[]]], Array(3), {}, {a: 1}, new Map(),
+    Symbol('a'), Object, /x/, new Date(), Promise.resolve(1), new Uint8Array(3), new Float64Array([NaN, 1]),
+    GTorch.float32, GTorch.zeros([0]), GTorch.zeros([2, 3, 5, 7]), GTorch.tensor([NaN, NaN]),
+    GTorch.zeros([2], {dtype: GTorch.complex64}), new GTorchPlot.Line(), new GObject.Object(),
+    Gio.File.new_for_path('/'), nn.ReLU(), Object.create(null),
 ];
 
 function make(name) {
