@@ -21,6 +21,7 @@ from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_properties import FLAGS, OWN, SPACES, attribute, represent, set_attribute
 
 CAIRO = 'object:cairo.Context'  # which PyGObject checks, if it has its part for cairo
+EXACT = 2**53  # integers up to it are numbers of C
 BITS = {'int32': 32, 'uint8': 8, 'uint32': 32, 'int64': 64, 'uint64': 64}
 
 
@@ -116,17 +117,34 @@ def _several(kind, values, where):
     return [_one(kind, value, f'{where}[{i}]') for i, value in enumerate(conversions.listed(values, where))]
 
 
-def _convert(name, entry, values):
-    """Converts the arguments of a function by name. Those that are None by default may be None."""
-    defaults = entry.get('defaults', {})
-    for _place, key, kind in entry.get('args', ()):
-        value, where = values[key], f'{name}(): {key}'
-        if value is None and defaults.get(key, REQUIRED) is None or kind == CAIRO:
+def _checks(name, entry):
+    """The conversions of a function's arguments: position, kind, whether it is a list, what errors call it, and whether
+    it may be None, which those may be that are None by default."""
+    defaults, names = entry.get('defaults', {}), list(_defaults(entry))
+    return [
+        (names.index(key), kind.removesuffix('[]'), kind.endswith('[]'), f'{name}(): {key}',
+         defaults.get(key, REQUIRED) is None)
+        for _place, key, kind in entry.get('args', ())
+        if kind != CAIRO
+    ]
+
+
+def _convert(checks, values):
+    """Converts the arguments of a call, in order."""
+    for i, kind, is_list, where, may_be_none in checks:
+        value = values[i]
+        if value is None and may_be_none or kind == 'double' and type(value) is float and not is_list:
             continue
-        values[key] = _several(kind[:-2], value, where) if kind.endswith('[]') else _one(kind, value, where)
-    arrays = entry.get('same_length', ())
-    if len({len(values[key]) for key in arrays}) > 1:
-        found = ' and '.join(f'{len(values[key])} of {key}' for key in arrays)
+        if kind == 'double' and type(value) is int and -EXACT <= value <= EXACT:
+            continue
+        values[i] = _several(kind, value, where) if is_list else _one(kind, value, where)
+
+
+def _same_length(name, arrays, names, values):
+    """Raises if lists that have one length in C have several."""
+    lengths = [len(values[names.index(key)]) for key in arrays]
+    if len(set(lengths)) > 1:
+        found = ' and '.join(f'{n} of {key}' for n, key in zip(lengths, arrays))
         raise ValueError(f'{name}(): {" and ".join(arrays)} must have as many elements, not {found}')
 
 
@@ -155,21 +173,27 @@ def _signature(spec, head, is_async):
 def wrapped(name, raw, entry, whole, head=()):
     """The function @raw of C, called @whole, whose arguments the entry of the table describes."""
     is_async = 'given' in entry
-    spec = _defaults(entry)
+    spec, checks, arrays = _defaults(entry), _checks(name, entry), entry.get('same_length')
     if is_async:
         spec['callback'] = None
-    n_head, count = len(head), len(head) + len(spec)
+    n_head, count, names = len(head), len(head) + len(spec), list(spec)
 
     def call(*args, **options):
-        data = args[count:] if is_async else ()
-        if n_head > len(args):
-            raise TypeError(f'{name}() needs self')
-        values = bind(name, spec, args[n_head:count] if is_async else args[n_head:], options)
-        _convert(name, entry, values)
-        if is_async and values['callback'] is not None and not callable(values['callback']):
-            raise TypeError(f'{name}(): callback must be a function or None, not {type(values["callback"]).__name__}')
+        if options or len(args) != count:
+            if n_head > len(args):
+                raise TypeError(f'{name}() needs self')
+            bound = bind(name, spec, args[n_head:count] if is_async else args[n_head:], options)
+            values = [bound[key] for key in names]
+        else:
+            values = [*args[n_head:]]
+        if checks:
+            _convert(checks, values)
+        if arrays is not None:
+            _same_length(name, arrays, names, values)
+        if is_async and values[-1] is not None and not callable(values[-1]):
+            raise TypeError(f'{name}(): callback must be a function or None, not {type(values[-1]).__name__}')
         try:
-            return raw(*args[:n_head], *(values[key] for key in spec), *data)
+            return raw(*args[:n_head], *values, *(args[count:] if is_async else ()))
         except TypeError as error:  # of PyGObject, which names no function
             raise TypeError(f'{name}(): {error}') from None
 
