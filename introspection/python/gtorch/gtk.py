@@ -4,4 +4,12 @@
 
 from gtorch import _beside
 
-__getattr__, __dir__ = _beside.share(__name__, 'GTorchGtk', 'gtorch-gtk-1')
+_find, _names = _beside.share(__name__, 'GTorchGtk', 'gtorch-gtk-1')
+
+
+def __getattr__(name):
+    return _find(name)
+
+
+def __dir__():
+    return _names()

@@ -9,4 +9,12 @@
 
 from gtorch import _beside
 
-__getattr__, __dir__ = _beside.share(__name__, 'GTorchPlot', 'gtorch-plot-1')
+_find, _names = _beside.share(__name__, 'GTorchPlot', 'gtorch-plot-1')
+
+
+def __getattr__(name):
+    return _find(name)
+
+
+def __dir__():
+    return _names()
