@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 
+DRAWS = 'GTORCH_DRAWS' in os.environ  # there is gtorch-plot
 DEVICE = os.environ.get('GTORCH_TEST_DEVICE') or 'cpu'
 
 
@@ -29,6 +30,10 @@ def run(command, folder):
         sys.exit()
     lines = result.stdout.decode().split('\n')[:-1]
     return (lines[-1] if result.returncode == 0 and lines else f'exit status {result.returncode}'), lines
+
+
+def is_png(path):
+    return os.path.exists(path) and open(path, 'rb').read(4) == b'\x89PNG'
 
 
 def main():
@@ -46,10 +51,10 @@ def main():
             line, lines = run(command + ['--seed=3', f'--device={DEVICE}'], folder)
             match = re.fullmatch(r'digits: accuracy ([\d.]+) %, loss [\d.]+, weights [0-9a-f]{16}', line)
             first = first or line
-            picture = os.path.join(folder, 'digits.png')
+            pictures = [os.path.join(folder, name) for name in ('digits.png', 'digits-losses.png')]
             checks = {
                 'reaches_98_percent': match is not None and float(match[1]) >= 98,
-                'draws_a_picture': os.path.exists(picture) and open(picture, 'rb').read(4) == b'\x89PNG',
+                'draws_pictures': all(is_png(path) for path in pictures) if DRAWS else 'draws no pictures' in lines[-2],
                 'ends_as_the_first_one_does': line == first,
                 'refuses_a_stray_argument': run(command + ['stray'], folder)[0].startswith('exit status'),
                 'prints_a_line_for_each_epoch': sum(

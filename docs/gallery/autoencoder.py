@@ -10,10 +10,9 @@ import importlib.util
 import sys
 
 import gtorch as torch
+from gtorch import plot
 
-import svg
-
-STEPS, BATCH, SHOWN, PIXEL, GAP = 2000, 128, 14, 5, 8
+STEPS, BATCH, SHOWN = 2000, 128, 14
 
 
 def main():
@@ -33,17 +32,11 @@ def main():
         shown = images[:SHOWN]
         rows = [shown, model.decoder(model.encode(shown)[0]).sigmoid()]
         rows += [model.decoder(torch.randn(SHOWN, vae.CODE)).sigmoid() for _ in range(3)]
-    step = 8 * PIXEL + GAP
-    picture = svg.Picture(70 + SHOWN * step, 20 + len(rows) * step, 'Digits, and what an autoencoder makes of them')
-    for i, (row, title) in enumerate(zip(rows, ('written', 'again', 'invented', '', ''))):
-        picture.text(8, 14 + i * step + step / 2, title, svg.GREY, size=11)
-        for j, image in enumerate(row.tolist()):
-            for k, value in enumerate(image):
-                grey = round(255 * (1 - value))
-                if grey < 250:
-                    left, top = 64 + j * step, 14 + i * step
-                    picture.rect(left + k % 8 * PIXEL, top + k // 8 * PIXEL, PIXEL, PIXEL, '#' + f'{grey:02x}' * 3)
-    picture.save(sys.argv[3])
+    figure = plot.images(1 - torch.cat(rows).view(-1, 8, 8), SHOWN)
+    figure.set_size(720, 265)
+    for row, text in enumerate(('written', 'again', 'invented')):
+        figure.get_axes(row, 0).y_label = text
+    figure.save(sys.argv[3])
 
 
 if __name__ == '__main__':

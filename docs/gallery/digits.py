@@ -7,12 +7,11 @@ Arguments: the data, the picture of the curve, the picture of the digits.
 """
 
 import gzip
+import math
 import sys
 
 import gtorch as torch
-from gtorch import nn
-
-import svg
+from gtorch import nn, plot
 
 EPOCHS, BATCH, COLUMNS = 15, 64, 12
 
@@ -51,31 +50,26 @@ def train(network, images, labels, test_images, test_labels):
 
 
 def draw_curve(path, losses, shares):
-    picture = svg.Picture(720, 280, 'The loss falls and the share of digits that are read right grows')
+    figure = plot.Figure(width=720, height=280)
     epochs = range(1, EPOCHS + 1)
-    left = svg.Plot(picture, (60, 40, 270, 190), (1, EPOCHS), (0, 2.5), ('epoch', 'loss'))
-    left.marks(range(1, EPOCHS + 1, 2), (0, 0.5, 1, 1.5, 2, 2.5))
-    left.line([*zip(epochs, losses)])
-    right = svg.Plot(picture, (420, 40, 270, 190), (1, EPOCHS), (0, 100), ('epoch', 'digits read right'))
-    right.marks(range(1, EPOCHS + 1, 2), (0, 25, 50, 75, 100), ' %')
-    right.line([*zip(epochs, shares)], svg.GREEN)
-    picture.save(path)
+    curves = ((losses, 'loss', None), (shares, 'digits read right, %', '#26a269'))
+    for column, (values, name, color) in enumerate(curves):
+        axes = figure.get_axes(0, column)
+        axes.add_line(epochs, values).color = color
+        axes.x_label, axes.y_label = 'epoch', name
+    figure.get_axes(0, 0).set_y_limits(0, math.nan)
+    figure.get_axes(0, 1).set_y_limits(0, 100)
+    figure.save(path)
 
 
 def draw_digits(path, images, labels, found):
     """Draws two rows of digits, then all that were misread."""
     misread = [i for i, (a, b) in enumerate(zip(labels, found)) if a != b]
     chosen = [*range(2 * COLUMNS), *misread[:COLUMNS]]
-    picture = svg.Picture(720, 250, 'Handwritten digits, and how the network reads them')
-    for place, i in enumerate(chosen):
-        left, top = 18 + place % COLUMNS * 58, 16 + place // COLUMNS * 76
-        for j, grey in enumerate(images[i].flatten().tolist()):
-            if grey > 0:
-                picture.rect(left + j % 8 * 6, top + j // 8 * 6, 6, 6, '#' + 3 * f'{round(255 * (1 - grey)):02x}')
-        right = labels[i] == found[i]
-        text = f'{found[i]}' if right else f'{found[i]}, not {labels[i]}'
-        picture.text(left + 24, top + 62, text, svg.GREEN if right else svg.RED, 'middle', 12)
-    picture.save(path)
+    titles = [f'{b}' if a == b else f'{b}, not {a}' for a, b in ((labels[i], found[i]) for i in chosen)]
+    figure = plot.images(1 - images[chosen], COLUMNS, titles)
+    figure.set_size(760, 270)
+    figure.save(path)
 
 
 def main():

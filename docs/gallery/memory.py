@@ -9,10 +9,8 @@ Argument: the picture.
 import sys
 
 import gtorch as torch
-from gtorch import nn
+from gtorch import nn, plot
 from gtorch.utils.checkpoint import checkpoint_sequential
-
-import svg
 
 LAYERS, WIDTH, BATCH, STEPS, MIB = 12, 128, 2048, 2, 1 << 20
 
@@ -50,15 +48,13 @@ def main():
     torch.manual_seed(1)
     plain = measure(lambda network, x: network(x))
     spared = measure(lambda network, x: checkpoint_sequential(network, 4, x, use_reentrant=False))
-    picture = svg.Picture(720, 280, 'Memory during two training steps, with and without checkpoints')
-    top = 5 * (max(plain) // 5 + 1)
-    plot = svg.Plot(picture, (60, 40, 630, 190), (0, 1), (0, top), ('time, two training steps', 'memory of tensors'))
-    plot.marks((), range(0, int(top) + 1, 5), ' MiB')
-    for used, colour in (plain, svg.BLUE), (spared, svg.GREEN):
-        plot.line([(i / (len(used) - 1), n) for i, n in enumerate(used)], colour)
-    picture.text(300, 30, 'all results are kept', svg.BLUE)
-    picture.text(480, 30, 'with four checkpoints', svg.GREEN)
-    picture.save(sys.argv[1])
+    figure = plot.Figure(width=720, height=280)
+    axes = figure.get_axes()
+    for used, text in (plain, 'all results are kept'), (spared, 'with four checkpoints'):
+        axes.add_line(torch.linspace(0, STEPS, len(used)), used, text)
+    axes.x_label, axes.y_label = 'steps', 'memory of tensors, MiB'
+    axes.set_y_limits(0, 1.25 * max(plain))
+    figure.save(sys.argv[1])
 
 
 if __name__ == '__main__':

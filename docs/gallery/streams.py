@@ -10,8 +10,7 @@ import sys
 import time
 
 import gtorch as torch
-
-import svg
+from gtorch import plot
 
 N, WORKS = 400, 4
 NAMES = ('program', 'stream 1', 'stream 2')
@@ -51,17 +50,17 @@ def run():
 def main():
     run()                                       # the first run starts threads
     bars = run()
-    total = max(end for _row, _begin, end in bars)
-    picture = svg.Picture(720, 210, 'The program puts work on two streams, which do it at the same time')
-    plot = svg.Plot(picture, (90, 30, 600, 130), (0, total), (0, 3), ('milliseconds', ''))
-    step = 10 ** len(str(int(total / 4))) / 10 or 1
-    plot.marks([i * step for i in range(int(total / step) + 1)][:40:max(1, int(total / step / 6))], ())
-    for row, name in enumerate(NAMES):
-        picture.text(82, 60 + row * 40, name, anchor='end')
-    for row, begin, end in bars:
-        x0, x1 = plot.place(begin, 0)[0], plot.place(end, 0)[0]
-        picture.rect(x0, 42 + row * 40, max(x1 - x0 - 1, 1.5), 28, (svg.RED, svg.BLUE, svg.GREEN)[row])
-    picture.save(sys.argv[1])
+    figure = plot.Figure(width=720, height=240)
+    axes = figure.get_axes()
+    for row, (name, color) in enumerate(zip(NAMES, ('#c01c28', '#3584e4', '#26a269'))):
+        line = plot.Line(name, color=color)
+        for start, end in sorted((start, end) for found, start, end in bars if found == row):
+            for time_of, height in (start, 0), (start, 0.7), (end, 0.7), (end, 0):
+                line.append(time_of, row + height)
+        axes.add(line)
+    axes.set_y_limits(-0.2, 4.4)
+    axes.x_label, axes.y_label = 'milliseconds', 'stream (0: program)'
+    figure.save(sys.argv[1])
 
 
 if __name__ == '__main__':

@@ -3,10 +3,13 @@
 
 /* Learns to read handwritten digits, saves and reloads the network, and draws the misread digits. */
 
-#include <cairo.h>
 #include <gtorch/gtorch.h>
+#ifdef HAS_PLOT
+#include <gtorch-plot/gtorch-plot.h>
+#endif
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define N     1797
@@ -135,49 +138,76 @@ train (GTorchModule *model, GTorchTensor *images, GTorchTensor *labels, GArray *
   return TRUE;
 }
 
-/* Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
- * was read. */
-static void
-draw (GArray *losses, GTorchTensor *images, const gint64 *labels, const gint64 *read, gint64 n)
+#ifdef HAS_PLOT
+/* Draws digits with their labels and what was read. */
+static gboolean
+draw_digits (GTorchTensor *images, const gint64 *index, gint64 n, const gchar *const *titles,
+             GError **error)
 {
-  cairo_surface_t *surface = cairo_image_surface_create (CAIRO_FORMAT_RGB24, 640, 320);
-  cairo_t *cr = cairo_create (surface);
-  g_autofree gdouble *pixels = gtorch_tensor_to_doubles (images, &(gsize){ 0 }, NULL);
-  gint place = 0;
+  g_autoptr (GTorchTensor) where =
+      gtorch_tensor_new_from_ints (index, n, &n, 1, GTORCH_DTYPE_INT64, NULL, error);
+  g_autoptr (GTorchTensor) ink =
+      where != NULL ? gtorch_tensor_index_select (images, 0, where, error) : NULL;
+  g_autoptr (GTorchTensor) light = ink != NULL ? gtorch_tensor_neg (ink, error) : NULL;
+  g_autoptr (GTorchTensor) shown =
+      light != NULL ? gtorch_tensor_add_scalar (light, 1, 1, error) : NULL;
+  g_autoptr (GTorchPlotFigure) figure =
+      shown != NULL ? gtorch_plot_images (shown, 4, titles, error) : NULL;
+  g_autoptr (GFile) file = g_file_new_for_path (output);
 
-  cairo_set_source_rgb (cr, 1, 1, 1);
-  cairo_paint (cr);
-  cairo_set_source_rgb (cr, 0.1, 0.3, 0.7);
-  for (guint i = 0; i < losses->len; i++)
-    cairo_line_to (cr, 20 + 280.0 * i / MAX (losses->len - 1, 1),
-                   300
-                       - 280 * g_array_index (losses, gdouble, i)
-                             / g_array_index (losses, gdouble, 0));
-  cairo_stroke (cr);
-  for (gint64 i = 0; i < n && place < 16; i++)
+  return figure != NULL && gtorch_plot_figure_save (figure, file, NULL, error);
+}
+
+static gboolean
+draw_losses (GArray *losses, GError **error)
+{
+  const gint64 n = losses->len;
+  g_autoptr (GTorchTensor) curve =
+      gtorch_tensor_new_from_doubles ((gdouble *) losses->data, n, &n, 1, GTORCH_DTYPE_FLOAT64,
+                                      NULL, error);
+  g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
+  GTorchPlotAxes *axes = gtorch_plot_figure_get_axes (figure, 0, 0, error);
+  const gchar *dot = strrchr (output, '.');
+  g_autofree gchar *stem = dot != NULL ? g_strndup (output, dot - output) : g_strdup (output);
+  g_autofree gchar *path = g_strconcat (stem, "-losses", dot, NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+
+  if (curve == NULL || axes == NULL
+      || gtorch_plot_axes_add_line (axes, NULL, curve, "training", error) == NULL)
+    return FALSE;
+  gtorch_plot_axes_set_x_label (axes, "epoch");
+  gtorch_plot_axes_set_y_label (axes, "loss");
+  gtorch_plot_axes_set_y_scale (axes, GTORCH_PLOT_SCALE_LOG);
+  return gtorch_plot_figure_save (figure, file, NULL, error);
+}
+
+/* Draws the digits that were misread, and beside that picture one of the losses. */
+static gboolean
+draw (GArray *losses, GTorchTensor *images, const gint64 *labels, const gint64 *read, gint64 n,
+      GError **error)
+{
+  gint64 index[16], n_misread = 0;
+  g_auto (GStrv) titles = g_new0 (gchar *, G_N_ELEMENTS (index) + 1);
+
+  for (gint64 i = 0; i < n && n_misread < (gint64) G_N_ELEMENTS (index); i++)
     if (read[i] != labels[i])
       {
-        g_autofree gchar *text =
-            g_strdup_printf ("%d read as %d", (gint) labels[i], (gint) read[i]);
-        gdouble left = 330 + place % 4 * 76, top = 10 + place / 4 * 76;
-
-        for (gint j = 0; j < 64; j++)
-          {
-            gdouble grey = 1 - pixels[i * 64 + j];
-
-            cairo_set_source_rgb (cr, grey, grey, grey);
-            cairo_rectangle (cr, left + j % 8 * 7, top + j / 8 * 7, 7, 7);
-            cairo_fill (cr);
-          }
-        cairo_set_source_rgb (cr, 0.7, 0.1, 0.1);
-        cairo_move_to (cr, left, top + 68);
-        cairo_show_text (cr, text);
-        place++;
+        titles[n_misread] = g_strdup_printf ("%d read as %d", (gint) labels[i], (gint) read[i]);
+        index[n_misread++] = i;
       }
-  cairo_surface_write_to_png (surface, output);
-  cairo_destroy (cr);
-  cairo_surface_destroy (surface);
+  return (n_misread == 0
+          || draw_digits (images, index, n_misread, (const gchar *const *) titles, error))
+         && draw_losses (losses, error);
 }
+#else
+static gboolean
+draw (GArray *losses, GTorchTensor *images, const gint64 *labels, const gint64 *read, gint64 n,
+      GError **error)
+{
+  g_print ("digits: draws no pictures: it was built without gtorch-plot\n");
+  return TRUE;
+}
+#endif
 
 static gboolean
 run (GError **error)
@@ -241,7 +271,8 @@ run (GError **error)
           return FALSE;
         }
     }
-  draw (losses, test_images, right, read, n_held);
+  if (!draw (losses, test_images, right, read, n_held, error))
+    return FALSE;
   checksum = g_compute_checksum_for_data (G_CHECKSUM_SHA256, (guchar *) weights, length);
   g_print ("digits: accuracy %.2f %%, loss %.6f, weights %.16s\n", 100.0 * n_right / n_held,
            g_array_index (losses, gdouble, losses->len - 1), checksum);

@@ -10,12 +10,11 @@ import sys
 
 import gi
 
-gi.require_version('GTorchGtk', '1')
 gi.require_version('Gtk', '4.0')
 
 import gtorch as torch  # noqa: E402
-from gi.repository import Gio, GLib, GTorch, GTorchGtk, Gtk  # noqa: E402
-from gtorch import nn  # noqa: E402
+from gi.repository import Gio, GLib, GTorch, Gtk  # noqa: E402
+from gtorch import gtk, nn  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / 'data' / 'digits.csv.gz'
 SAMPLES = 12
@@ -42,9 +41,9 @@ def make_trainer(images, labels, epochs):
     loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([images[~held], labels[~held]]), 64, True)
     adam = torch.optim.Adam(model.parameters(), lr=2e-3)
     trainer = GTorch.Trainer.new(model, loader, nn.CrossEntropyLoss(), adam)
-    trainer.props.n_epochs = epochs
+    trainer.n_epochs = epochs
     validation = GTorch.DataLoader.new(GTorch.TensorDataset.new([images[held], labels[held]]), 256, False)
-    trainer.props.validation_loader = validation
+    trainer.validation_loader = validation
     return trainer, images[held][:SAMPLES]
 
 
@@ -66,21 +65,20 @@ class Window(Gtk.ApplicationWindow):
         super().__init__(application=app, title='Digits', default_width=860, default_height=620)
         self.args = args
         self.trainer, self.samples = make_trainer(*load_digits(), args.epochs)
-        self.plot = GTorchGtk.Plot(vexpand=True, hexpand=True)
+        self.plot = gtk.Plot(vexpand=True, hexpand=True)
         self.plot.follow_trainer(self.trainer)
-        self.progress = GTorchGtk.TrainerProgress.new(self.trainer)
-        self.progress.set_hexpand(True)
+        self.progress = gtk.TrainerProgress(self.trainer, hexpand=True)
         self.button = Gtk.Button(label='_Train', use_underline=True, valign=Gtk.Align.CENTER)
         self.button.add_css_class('suggested-action')
         self.button.connect('clicked', lambda _button: self.start())
         self.labels = []
 
-        parameters = GTorchGtk.ParameterList(module=self.trainer.props.module, interval=500)
+        parameters = gtk.ParameterList(self.trainer.module, interval=500)
         parameters.set_size_request(400, 240)
         top = Gtk.Box(spacing=12)
         right = Gtk.Box(orientation=Gtk.Orientation.VERTICAL, spacing=12)
         right.append(parameters)
-        right.append(GTorchGtk.DevicePanel(device=torch.Device.get_default()))
+        right.append(gtk.DevicePanel(torch.Device.get_default()))
         top.append(self.plot)
         top.append(right)
         bottom = Gtk.Box(spacing=12)
@@ -96,8 +94,7 @@ class Window(Gtk.ApplicationWindow):
         """A row of digits, each above what the network reads."""
         row = Gtk.Box(spacing=8, homogeneous=True)
         for image in self.samples:
-            paintable = GTorchGtk.TensorPaintable.new()
-            paintable.set_tensor(1 - image)
+            paintable = gtk.TensorPaintable(tensor=1 - image)
             column = Gtk.Box(orientation=Gtk.Orientation.VERTICAL, spacing=4)
             picture = Gtk.Picture(paintable=paintable, alternative_text='a digit')
             picture.set_size_request(56, 56)
@@ -112,7 +109,7 @@ class Window(Gtk.ApplicationWindow):
         self.gaps = Gaps()
         self.progress.run_async(self.on_end)
         if self.args.cancel_after:
-            GLib.timeout_add(int(1000 * self.args.cancel_after), self.progress.get_cancellable().cancel)
+            GLib.timeout_add(int(1000 * self.args.cancel_after), self.progress.cancellable.cancel)
 
     def on_end(self, progress, result):
         gap = self.gaps.longest / 1000
@@ -122,14 +119,14 @@ class Window(Gtk.ApplicationWindow):
         except GLib.Error as error:
             how = 'cancelled' if error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED) else error.message
         self.button.set_sensitive(True)
-        model = self.trainer.props.module
+        model = self.trainer.module
         model.eval()
         with torch.no_grad():
             read = model(self.samples).argmax(dim=1).tolist()
         model.train()
         for label, digit in zip(self.labels, read):
             label.set_text(str(digit))
-        print(f'desktop: {how}, {self.trainer.props.step} steps, longest gap of the main loop {gap:.1f} ms', flush=True)
+        print(f'desktop: {how}, {self.trainer.step} steps, longest gap of the main loop {gap:.1f} ms', flush=True)
         if self.args.close_after:
             GLib.timeout_add(int(1000 * self.args.close_after), self.close)
 

@@ -4,7 +4,6 @@
 
 // Learns to read handwritten digits, saves and reloads the network, and draws the misread digits.
 
-import Cairo from 'cairo';
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';
@@ -81,34 +80,24 @@ function train(model, images, labels, epochs) {
     return losses;
 }
 
-// Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
-// was read.
-function draw(path, losses, images, labels, read) {
-    const surface = new Cairo.ImageSurface(Cairo.Format.RGB24, 640, 320);
-    const cr = new Cairo.Context(surface);
-    const pixels = images.flatten().toArray();
-    cr.setSourceRGB(1, 1, 1);
-    cr.paint();
-    cr.setSourceRGB(0.1, 0.3, 0.7);
-    losses.forEach((loss, i) => cr.lineTo(20 + 280 * i / Math.max(losses.length - 1, 1),
-        300 - 280 * loss / losses[0]));
-    cr.stroke();
-    const misread = [...labels.keys()].filter(i => read[i] !== labels[i]);
-    misread.slice(0, 16).forEach((i, place) => {
-        const left = 330 + place % 4 * 76;
-        const top = 10 + Math.floor(place / 4) * 76;
-        for (let j = 0; j < 64; j++) {
-            const grey = 1 - pixels[i * 64 + j];
-            cr.setSourceRGB(grey, grey, grey);
-            cr.rectangle(left + j % 8 * 7, top + Math.floor(j / 8) * 7, 7, 7);
-            cr.fill();
-        }
-        cr.setSourceRGB(0.7, 0.1, 0.1);
-        cr.moveTo(left, top + 68);
-        cr.showText(`${labels[i]} read as ${read[i]}`);
-    });
-    cr.$dispose();
-    surface.writeToPNG(path);
+// Draws the digits that were misread, with their labels and what was read, and beside that picture one of the
+// losses.
+async function draw(path, losses, images, labels, read) {
+    let plot;
+    try {
+        ({default: plot} = await import('gi://GTorchPlot?version=1'));
+    } catch (error) {
+        print(`digits: draws no pictures: ${error.message}`);
+        return;
+    }
+    const misread = [...labels.keys()].filter(i => read[i] !== labels[i]).slice(0, 16);
+    if (misread.length > 0) {
+        const titles = misread.map(i => `${labels[i]} read as ${read[i]}`);
+        plot.images(images.at(GTorch.tensor(misread)).neg().add(1), {n_columns: 4, titles}).save(path);
+    }
+    const figure = plot.lines([losses], {labels: ['training']});
+    Object.assign(figure.get_axes(), {x_label: 'epoch', y_label: 'loss', y_scale: 'log'});
+    figure.save(path.replace(/(\.\w+)?$/, '-losses$1'));
 }
 
 const device = options.device ? new GTorch.Device(options.device) : GTorch.Device.get_default();
@@ -135,7 +124,7 @@ again.load_state_dict(loaded);
 again.eval();
 if (readDigits(again, testImages).some((digit, i) => digit !== read[i]))
     throw new Error('the reloaded model reads otherwise');
-draw(options.output, losses, testImages, right, read);
+await draw(options.output, losses, testImages, right, read);
 const checksum = GLib.compute_checksum_for_data(GLib.ChecksumType.SHA256, file.load_contents(null)[1]);
 const accuracy = 100 * right.filter((digit, i) => digit === read[i]).length / right.length;
 print(`digits: accuracy ${accuracy.toFixed(2)} %, loss ${losses.at(-1).toFixed(6)}, ` +

@@ -54,20 +54,17 @@ def cut(changes, starts):
 
 def draw(path, series, start, forecast):
     """Draws three days and the two that follow, and the forecast of these."""
-    import gi
-
-    gi.require_version('GTorchPlot', '1')
-    from gi.repository import Gio, GTorchPlot
+    from gtorch import plot
 
     n = PAST + AHEAD
     known = series[start + WEEK:start + WEEK + n]
     guessed = [value + change for value, change in zip(series[start + PAST:start + n], forecast)]
-    figure = GTorchPlot.Figure()
-    axes = figure.get_axes(0, 0)
-    axes.add_line(None, torch.tensor(known), 'measured').set_color('#8a9099')
-    axes.add_line(torch.arange(PAST, n), torch.tensor(guessed), 'forecast')
-    axes.set_x_label('hour')
-    figure.save(Gio.File.new_for_path(path), None)
+    figure = plot.Figure()
+    axes = figure.get_axes()
+    axes.add_line(None, known, 'measured').color = '#8a9099'
+    axes.add_line(range(PAST, n), guessed, 'forecast')
+    axes.x_label = 'hour'
+    figure.save(path)
 
 
 def main():

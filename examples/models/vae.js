@@ -84,7 +84,7 @@ function lossOf(images, noise) {
 // Draws rows of images, each [N, 64] from 0 to 1.
 function draw(path, rows) {
     const ink = GTorch.cat(rows).view([-1, 8, 8]).mul(-1).add(1);
-    GTorchPlot.images(ink, rows[0].shape[0], null).save(Gio.File.new_for_path(path), null);
+    GTorchPlot.images(ink, {n_columns: rows[0].shape[0]}).save(path);
 }
 
 const images = loadDigits(data).to(device);

@@ -49,13 +49,10 @@ def load_digits(path):
 
 def draw(path, rows):
     """Draws rows of images, each [N, 64] from 0 to 1."""
-    import gi
-
-    gi.require_version('GTorchPlot', '1')
-    from gi.repository import Gio, GTorchPlot
+    from gtorch import plot
 
     ink = 1 - torch.cat(rows).view(-1, 8, 8)
-    GTorchPlot.images(ink, len(rows[0]), None).save(Gio.File.new_for_path(path), None)
+    plot.images(ink, n_columns=len(rows[0])).save(path)
 
 
 def main():

@@ -9,7 +9,6 @@ import hashlib
 import pathlib
 import sys
 
-import cairo
 import gtorch as torch
 from gtorch import nn
 
@@ -65,29 +64,22 @@ def train(model, images, labels, epochs):
 
 
 def draw(path, losses, images, labels, read):
-    """Draws the loss curve on the left, misread digits on the right: the image, its label and the digit
-    that was read."""
-    surface = cairo.ImageSurface(cairo.FORMAT_RGB24, 640, 320)
-    cr = cairo.Context(surface)
-    pixels = images.flatten().tolist()
-    cr.set_source_rgb(1, 1, 1)
-    cr.paint()
-    cr.set_source_rgb(0.1, 0.3, 0.7)
-    for i, loss in enumerate(losses):
-        cr.line_to(20 + 280 * i / max(len(losses) - 1, 1), 300 - 280 * loss / losses[0])
-    cr.stroke()
-    misread = [i for i, label in enumerate(labels) if read[i] != label]
-    for place, i in enumerate(misread[:16]):
-        left, top = 330 + place % 4 * 76, 10 + place // 4 * 76
-        for j in range(64):
-            grey = 1 - pixels[i * 64 + j]
-            cr.set_source_rgb(grey, grey, grey)
-            cr.rectangle(left + j % 8 * 7, top + j // 8 * 7, 7, 7)
-            cr.fill()
-        cr.set_source_rgb(0.7, 0.1, 0.1)
-        cr.move_to(left, top + 68)
-        cr.show_text(f'{labels[i]} read as {read[i]}')
-    surface.write_to_png(path)
+    """Draws the digits that were misread, with their labels and what was read, and beside that picture one of the
+    losses."""
+    try:
+        from gtorch import plot
+    except ImportError as error:
+        print(f'digits: draws no pictures: {error}')
+        return
+    misread = [i for i, label in enumerate(labels) if read[i] != label][:16]
+    if misread:
+        titles = [f'{labels[i]} read as {read[i]}' for i in misread]
+        plot.images(1 - images[misread], 4, titles).save(path)
+    figure = plot.lines([losses], ['training'])
+    axes = figure.get_axes()
+    axes.x_label, axes.y_label, axes.y_scale = 'epoch', 'loss', 'log'
+    path = pathlib.Path(path)
+    figure.save(path.with_stem(f'{path.stem}-losses'))
 
 
 def main():
@@ -95,7 +87,7 @@ def main():
     parser.add_argument('--data', default=str(DATA), help='the digits, digits.csv.gz')
     parser.add_argument('--seed', type=int, default=1, help='where random numbers start')
     parser.add_argument('--epochs', type=int, default=20, help='how often all digits are seen')
-    parser.add_argument('--output', default='digits.png', help='the picture to draw')
+    parser.add_argument('--output', default='digits.png', help='the picture to draw: .png, .svg or .pdf')
     parser.add_argument('--device', help='where to compute, on a GPU if there is one')
     args = parser.parse_args()
 

@@ -103,39 +103,40 @@ double[] train (GTorch.Module model, GTorch.Tensor images, GTorch.Tensor labels)
     return losses;
 }
 
-// Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
-// was read.
+// Draws the digits that were misread, with their labels and what was read, and beside that picture one of the
+// losses.
+#if HAS_PLOT
 void draw (double[] losses, GTorch.Tensor images, int64[] labels, int64[] read) throws Error {
-    var surface = new Cairo.ImageSurface (Cairo.Format.RGB24, 640, 320);
-    var cr = new Cairo.Context (surface);
-    var pixels = images.to_doubles ();
-    int place = 0;
+    var path = output ?? "digits.png";
+    string[] titles = {};
+    int64[] misread = {};
 
-    cr.set_source_rgb (1, 1, 1);
-    cr.paint ();
-    cr.set_source_rgb (0.1, 0.3, 0.7);
-    for (int i = 0; i < losses.length; i++)
-        cr.line_to (20 + 280.0 * i / int.max (losses.length - 1, 1), 300 - 280 * losses[i] / losses[0]);
-    cr.stroke ();
-    for (int i = 0; i < read.length && place < 16; i++) {
-        if (read[i] == labels[i])
-            continue;
-        double left = 330 + place % 4 * 76, top = 10 + place / 4 * 76;
-
-        for (int j = 0; j < 64; j++) {
-            double grey = 1 - pixels[i * 64 + j];
-
-            cr.set_source_rgb (grey, grey, grey);
-            cr.rectangle (left + j % 8 * 7, top + j / 8 * 7, 7, 7);
-            cr.fill ();
+    for (int i = 0; i < read.length && misread.length < 16; i++)
+        if (read[i] != labels[i]) {
+            misread += i;
+            titles += @"$(labels[i]) read as $(read[i])";
         }
-        cr.set_source_rgb (0.7, 0.1, 0.1);
-        cr.move_to (left, top + 68);
-        cr.show_text (@"$(labels[i]) read as $(read[i])");
-        place++;
+    if (misread.length > 0) {
+        var index = new GTorch.Tensor.from_ints (misread, { misread.length });
+        var shown = images.index_select (0, index).neg ().add_scalar (1);
+
+        GTorchPlot.images (shown, 4, titles).save (File.new_for_path (path));
     }
-    surface.write_to_png (output ?? "digits.png");
+    var curve = new GTorch.Tensor.from_doubles (losses, { losses.length });
+    var figure = GTorchPlot.lines ({ curve }, { "training" });
+    unowned var axes = figure.get_axes ();
+    axes.x_label = "epoch";
+    axes.y_label = "loss";
+    axes.y_scale = GTorchPlot.Scale.LOG;
+    int dot = path.last_index_of_char ('.');
+    dot = dot < 0 ? path.length : dot;
+    figure.save (File.new_for_path (path[0:dot] + "-losses" + path[dot:path.length]));
 }
+#else
+void draw (double[] losses, GTorch.Tensor images, int64[] labels, int64[] read) {
+    print ("digits: draws no pictures: it was built without gtorch-plot\n");
+}
+#endif
 
 void run () throws Error {
     GTorch.Tensor images, labels;

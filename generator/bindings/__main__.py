@@ -6,6 +6,11 @@
     bindings signatures OPS.json KNOWN.json OUTPUT.py    the arguments of operations, for inspect
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
     bindings calls GIR DEFAULTS.toml OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
+    bindings gjs-overrides DEFAULTS.toml OUTPUT.js GIR...    the overrides of a library beside this one, whose GIR
+                                          is the first, before those of what it includes
+    bindings python-overrides DEFAULTS.toml OUTPUT.py GIR...    the same for Python
+    bindings definitions DEFAULTS.toml OUTPUT.d.ts GIR...    the same for TypeScript
+    bindings library-vapi VAPIGEN DEFAULTS.toml OUTPUT.vapi PACKAGES GIR...    the same for Vala; PACKAGES,with,commas
     bindings mixin OPS.json KNOWN.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
     bindings typescript GIR DEFAULTS.toml OPS.json LAYERS.json STEPS.json OUTPUT.d.ts
     bindings vapi VAPIGEN GIR METADATA TABLE.toml DEFAULTS.toml OPS.json LAYERS.json STEPS.json OUTPUT.vapi
@@ -42,6 +47,10 @@ COMMANDS = {
         for name, module in (('mixin', mixin), ('signatures', signatures))
     },
     'calls': (4, 4, calls.emit),
+    'gjs-overrides': (3, 9, functools.partial(calls.emit_overrides, 'javascript', calls.show_javascript)),
+    'python-overrides': (3, 9, functools.partial(calls.emit_overrides, 'python', calls.show_python)),
+    'definitions': (3, 9, typescript.emit_library),
+    'library-vapi': (5, 9, vapi.emit_library),
     'typescript': (6, 6, typescript.emit),
     'vapi': (9, 9, vapi.emit),
 }

@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes the checks of arguments that gjs would convert silently, for functions that are not
-operations.
+"""Writes the checks of arguments that gjs and PyGObject would convert silently, for functions that are not
+operations: a table for JavaScript, and for the libraries beside this one their overrides for both languages.
 
-The operations have their own wrappers. Positions are those in JavaScript, which has no lengths of
+The operations have their own wrappers. Positions are those in JavaScript and Python, which have no lengths of
 arrays, no data of callbacks, and no out arguments.
 """
 
 import json
+import pprint
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
 
+from generator.bindings import fill
 from generator.bindings.defaults import Table, in_json
 from generator.bindings.rows import load
 from generator.text import write
@@ -39,6 +41,8 @@ INTERFACES = ('Gio.ListModel',)
 OF_GIO = ('Gio.AsyncResult', 'Gio.Cancellable', 'Gio.InputStream', 'Gio.OutputStream')
 # What programs may give as something simpler: names of devices and files, texts for bytes, numbers for sizes.
 CONVERTED = {'Device': 'device', 'Factors': 'factors', 'GLib.Bytes': 'bytes', 'Gio.File': 'file', 'Size': 'size'}
+# gjs takes any object for a context, and crashes.
+CONTEXT = 'cairo.Context'
 # gjs takes what is missing in an array of these as NULL.
 OBJECTS = ('GraphedModule', 'Module', 'Tensor')
 # The classes of their objects are not in the typelib.
@@ -54,16 +58,41 @@ def names_of_operations(rows):
 
 
 class Types(NamedTuple):
-    """The names of the types of each kind."""
+    """The names of the types of each kind; those of other namespaces than GTorch begin with the name of theirs."""
 
+    space: str
     enums: set
     flags: set
     classes: set
 
+    def whole(self, element):
+        """Returns the name of a type."""
+        name = element.get('name') if element is not None else None
+        if name is not None and f'{self.space}.{name}' in self.enums | self.flags | self.classes:
+            return f'{self.space}.{name}'
+        return name and name.removeprefix('GTorch.')
+
+
+def types_of(girs):
+    """Returns the types of a namespace and of those that it includes."""
+    found = Types(namespace_of(girs[0]).get('name'), set(), set(), set())
+    for gir in girs:
+        namespace = namespace_of(gir)
+        head = '' if namespace.get('name') == 'GTorch' else f'{namespace.get("name")}.'
+        for names, tag in ((found.enums, 'enumeration'), (found.flags, 'bitfield'), (found.classes, 'class')):
+            names |= {f'{head}{e.get("name")}' for e in namespace.findall(CORE + tag)}
+    return found
+
+
+def namespace_of(gir):
+    return ET.parse(gir).getroot().find(CORE + 'namespace')
+
 
 def kind_of(element, types, in_array):
     """Returns the check of an argument, or of an element of an array, or None."""
-    name = element.get('name') if element is not None else None
+    name = types.whole(element)
+    if name == 'Tensor' and types.space != 'GTorch':
+        return 'tensor'  # or what becomes one
     if in_array:
         if name in OBJECTS:
             return f'object:{name}'
@@ -73,13 +102,23 @@ def kind_of(element, types, in_array):
         return 'text'
     elif name in CONVERTED:
         return CONVERTED[name]
-    elif name in OF_GIO:
+    elif name in (*OF_GIO, CONTEXT):
         return f'object:{name}'
     elif name in types.classes or name in INTERFACES:
         return f'object:{name}'
     if name in types.enums:
         return f'enum:{name}'
     return 'uint32' if name in types.flags else PLAIN.get(name)
+
+
+def same_length(function):
+    """Returns the names of arrays that have one length in C, which no language compares."""
+    found = {}
+    for parameter in function.findall(f'{CORE}parameters/{CORE}parameter'):
+        array = parameter.find(CORE + 'array')
+        if array is not None and array.get('length') is not None and parameter.get('direction', 'in') == 'in':
+            found.setdefault(array.get('length'), []).append(parameter.get('name'))
+    return next((names for names in found.values() if len(names) > 1), None)
 
 
 def returns_array(function):
@@ -149,16 +188,17 @@ def entry(owner, function, types, table):
         found['callbacks'] = callbacks
     if required:
         found['required'] = required
+    if arrays := same_length(function):
+        found['same_length'] = arrays
     if result is not None and result.get('name') in WITH_PRIVATE_CLASSES:
         found['returns'] = result.get('name')
     return found
 
 
-def table(gir, rows, known):
-    namespace = ET.parse(gir).getroot().find(CORE + 'namespace')
+def table(girs, rows, known):
+    """Returns what the overrides need to know of a namespace; it includes those of the further GIRs."""
+    namespace, types = namespace_of(girs[0]), types_of(girs)
     classes = {e.get('name'): e for e in namespace.findall(CORE + 'class')}
-    types = Types(*({e.get('name') for e in namespace.findall(CORE + tag)} for tag in ('enumeration', 'bitfield')),
-                  set(classes))
     operations = names_of_operations(rows)
 
     def entries(owner, *tags):
@@ -194,6 +234,21 @@ def emit(gir, defaults, ops, file):
         '// Written by generator/bindings: position, name and kind of the arguments that are checked, defaults,',
         '// positions of functions that C calls, and the virtual functions of classes.',
         '/* exported classes functions owners vfuncs */',
-        *(f'var {key} = {json.dumps(value)};' for key, value in table(gir, load(ops), Table(defaults)).items()),
+        *(f'var {key} = {json.dumps(value)};' for key, value in table([gir], load(ops), Table(defaults)).items()),
     ]
     write(file, '\n'.join(lines))
+
+
+def emit_overrides(template, show, defaults, file, *girs):
+    """Writes the overrides of a library beside this one, of the first GIR, which includes the others."""
+    space = namespace_of(girs[0]).get('name')
+    found = table(girs, [], Table(defaults, space))
+    write(file, fill('overrides.in', template, space=space, table=show(found)))
+
+
+def show_python(found):
+    return pprint.pformat(found, width=110)
+
+
+def show_javascript(found):
+    return json.dumps(found, indent=1)

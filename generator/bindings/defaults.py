@@ -3,6 +3,7 @@
 """The defaults of arguments of functions that are no operations, from introspection/defaults.toml."""
 
 import json
+import re
 
 from generator import rows as shared
 
@@ -10,10 +11,10 @@ WORDS = {'null': None, 'true': True, 'false': False, 'GLib.Priority.DEFAULT': 0}
 
 
 class Table:
-    """What the file says; used: the keys that were looked up."""
+    """What the file says of a namespace; used: the keys that were looked up."""
 
-    def __init__(self, path):
-        self.values, self.used = shared.read(path)['defaults'], set()
+    def __init__(self, path, namespace='GTorch'):
+        self.values, self.used = shared.read(path).get(namespace, {}), set()
 
     @staticmethod
     def names(function):
@@ -39,10 +40,10 @@ class Table:
 
 
 def in_json(text):
-    """Returns a default as JavaScript's table has it: members of the namespace are texts without quotes."""
+    """Returns a default as the tables have it: members of a namespace are texts without quotes."""
     if text in WORDS:
         return WORDS[text]
-    if text.startswith('GTorch.'):
+    if re.match(r'GTorch\w*\.', text):
         return text.removeprefix('GTorch.')
     if text.startswith('"'):
         return text

@@ -224,3 +224,12 @@ def emit(gir, defaults, ops, layer_table, step_table, file):
         enums=text.enums(),
         classes=classes, rest=text.functions(), **modules,
     ))
+
+
+def emit_library(defaults, file, *girs):
+    """The definitions of a library beside this one, of the first GIR, which includes the others."""
+    space = typescript_gir.kinds_of(girs[0])[0].get('name')
+    text = typescript_gir.Namespace(girs[0], {}, set(), Table(defaults, space), girs[1:])
+    classes = text.classes()
+    write(file, fill('library.d.ts.in', space=space, properties=text.interfaces, enums=text.enums(), classes=classes,
+                     rest=text.functions()))

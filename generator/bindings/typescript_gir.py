@@ -37,6 +37,7 @@ MADE = {
 RENAMED = {('Trainer', 'loss'): 'loss_module'}
 # Functions that give a promise when they are called without a callback.
 AWAITED = 'Gio.AsyncReadyCallback'
+OPEN = '[name: string]: any;'
 # TypeScript's own words, which are no names of parameters.
 WORDS = {'default', 'function', 'in', 'new', 'var', 'with', 'package', 'private', 'public', 'enum', 'this'}
 
@@ -54,11 +55,21 @@ def forms(given):
     return found
 
 
+def kinds_of(gir):
+    """Returns the namespace of a GIR, and the kinds of what it has by name."""
+    root = ET.parse(gir).getroot().find(CORE + 'namespace')
+    return root, {e.get('name'): e.tag.removeprefix(CORE) for e in root if e.get('name')}
+
+
 class Namespace:
-    def __init__(self, gir, hand, operations, defaults):
-        self.root = ET.parse(gir).getroot().find(CORE + 'namespace')
+    """The namespace of a GIR; @others are those of the GIRs that it includes."""
+
+    def __init__(self, gir, hand, operations, defaults, others=()):
         self.hand, self.operations, self.defaults = hand, operations, defaults
-        self.kinds = {e.get('name'): e.tag.removeprefix(CORE) for e in self.root if e.get('name')}
+        self.root, self.kinds = kinds_of(gir)
+        for root, kinds in map(kinds_of, others):
+            self.kinds |= {f'{root.get("name")}.{name}': kind for name, kind in kinds.items()}
+        self.is_library = self.root.get('name') != 'GTorch'
         self.members = {}  # of classes: what is declared, by name
         self.interfaces = []  # the properties of classes
 
@@ -80,13 +91,17 @@ class Namespace:
         return self.named(name, given)
 
     def named(self, name, given):
-        if given and name in GIVEN:
-            return GIVEN[name]
-        if name in PLAIN:
-            return PLAIN[name]
-        if '.' in name:
-            return 'any'
+        space = 'GTorch.' if self.is_library else ''
+        if given and self.is_library and name == 'GTorch.Tensor':
+            return 'Elements'
+        own = name.removeprefix(space)
+        if given and own in GIVEN:
+            return ' | '.join(f'{space}{one}' if one.endswith('Like') else one for one in GIVEN[own].split(' | '))
+        if own in PLAIN:
+            return f'{space}ListModel' if own == 'Gio.ListModel' else PLAIN[own]
         kind = self.kinds.get(name)
+        if '.' in name and kind is None:
+            return 'any'
         if kind in ('enumeration', 'bitfield'):
             return f'{name}Like' if given else name
         if kind == 'callback':
@@ -158,7 +173,8 @@ class Namespace:
         base = name.removesuffix('_inplace').removesuffix('_scalar').removesuffix('_int')
         is_row = owner in (None, 'Tensor') and name in self.operations
         is_form = owner in (None, 'Tensor') and base in self.operations and base != name
-        return not (function.get('introspectable') == '0' or is_row or is_form or function.get('moved-to')
+        is_moved = function.get('moved-to') and not self.is_library
+        return not (function.get('introspectable') == '0' or is_row or is_form or is_moved
                     or name in self.hand.get(owner, ()))
 
     def parents(self, node):
@@ -173,6 +189,12 @@ class Namespace:
         """Returns the parts of a class and of the classes above it."""
         by_name = {e.get('name'): e for e in self.root.findall(CORE + 'class')}
         return [e for one in (node, *(by_name[name] for name in self.parents(node))) for e in one.findall(CORE + tag)]
+
+    def is_open(self, node):
+        """Whether objects have members that are not here: those of classes and interfaces of GTK."""
+        others = {e.get('name') for e in node.findall(CORE + 'implements')} - {'Gio.ListModel'}
+        parent = node.get('parent', '')
+        return self.is_library and bool(others or '.' in parent and parent != 'GObject.Object')
 
     def constructors(self, node):
         """Returns what new takes: an object with properties, or the arguments of new of C by position before it."""
@@ -189,7 +211,9 @@ class Namespace:
         derived = {'Module', 'Optimizer', 'LRScheduler', 'Tensor'} & {name, *self.parents(node)}
         properties = anything if derived or name in MADE else f'PropertyOptions.{name}'
         if properties is not anything:
-            self.interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind in known.items()), '}']
+            more = [f'    {OPEN}'] if self.is_open(node) else []
+            members = (f'    {key}?: {kind};' for key, kind in known.items())
+            self.interfaces += [f'interface {name} {{', *members, *more, '}']
         lines = [f'constructor(properties?: {properties});']
         new = next((e for e in node.findall(CORE + 'constructor') if e.get('name') == 'new'), None)
         if derived - {'Optimizer'} and name not in MADE or new is None or new.get('introspectable') == '0':
@@ -264,9 +288,11 @@ class Namespace:
             if parents:
                 lines.append(f'static {function.get("name")}(...args: any[]): any;')
         self.members[name] = own
-        parent = parents[0] if parents else 'BaseObject' if node.tag == CORE + 'class' else None
+        base = 'GTorch.BaseObject' if self.is_library else 'BaseObject'
+        parent = parents[0] if parents else base if node.tag == CORE + 'class' else None
         head = f'class {name} extends {parent} {{' if parent else f'class {name} {{'
         make = self.constructors(node) if node.tag == CORE + 'class' else ['protected constructor();']
+        lines += [OPEN] if self.is_open(node) else []
         return [head, *(f'    {line}' for line in (*make, *lines)), '}']
 
     def classes(self):

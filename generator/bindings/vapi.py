@@ -63,8 +63,11 @@ def literal(value):
 class Defaults:
     """What is known of the defaults: of operations, of layers, of optimizers and schedules, and of all others."""
 
-    def __init__(self, ops, layers, steps, table):
-        self.found = {}
+    def __init__(self, table):
+        self.found, self.table = {}, table
+
+    def add(self, ops, layers, steps):
+        """Takes those of GTorch's rows."""
         for row in load(ops):
             for form in {'', *row.forms}:
                 values = {arg.c_name: expression(arg, form == '_int') for arg in row.args}
@@ -78,7 +81,6 @@ class Defaults:
             self.found[step['name'], 'new'] = {
                 key: literal(v) for key, v in values.items() if isinstance(v, int | float)
             }
-        self.table = table
 
     def of(self, owner, function, name, kind, mode):
         """Returns the default of an argument, or None."""
@@ -170,14 +172,27 @@ def changed(text, defaults, table, created):
     return '\n'.join(lines)
 
 
+def generated(vapigen, library, packages, folders, gir):
+    """Returns what vapigen makes of a GIR; @folders have files of metadata, and other GIRs and VAPIs."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = [f'--{kind}={one}' for one in dict.fromkeys(folders) for kind in ('metadatadir', 'girdir', 'vapidir')]
+        command = [vapigen, '--quiet', f'--library={library}', f'--directory={folder}',
+                   *(f'--pkg={package}' for package in packages), *options, gir]
+        subprocess.run(command, check=True)
+        return (pathlib.Path(folder) / f'{library}.vapi').read_text('utf-8')
+
+
 def emit(vapigen, gir, metadata, table, known, ops, layers, steps, output):
     """Runs vapigen, and writes what it made with what it lacks."""
-    output = pathlib.Path(output)
-    values = shared.read(table)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [vapigen, '--quiet', f'--library={output.stem}', f'--directory={folder}', '--pkg=gio-2.0',
-                   f'--metadatadir={pathlib.Path(metadata).parent}', gir]
-        subprocess.run(command, check=True)
-        text = (pathlib.Path(folder) / output.name).read_text('utf-8')
-    defaults = Defaults(ops, layers, steps, Table(known))
-    write(output, changed(text, defaults, values, vapi_layers.members(layers)))
+    text = generated(vapigen, pathlib.Path(output).stem, ['gio-2.0'], [pathlib.Path(metadata).parent], gir)
+    defaults = Defaults(Table(known))
+    defaults.add(ops, layers, steps)
+    write(output, changed(text, defaults, shared.read(table), vapi_layers.members(layers)))
+
+
+def emit_library(vapigen, known, output, packages, *girs):
+    """The same for a library beside this one, of the first GIR. The VAPIs of the others lie beside them."""
+    folders = [pathlib.Path(gir).parent for gir in girs]
+    text = generated(vapigen, pathlib.Path(output).stem, packages.split(','), folders, girs[0])
+    space = re.search(r'^namespace (\w+) \{', text, re.MULTILINE)[1]
+    write(output, changed(text, Defaults(Table(known, space)), {}, {}))

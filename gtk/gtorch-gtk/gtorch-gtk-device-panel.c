@@ -136,6 +136,8 @@ update (GTorchGtkDevicePanel *self)
   g_autofree gchar *short_name = NULL;
   g_autofree gchar *text = NULL;
 
+  if (self->title == NULL)
+    return; /* it is disposed */
   if (self->device == NULL)
     {
       gtk_label_set_text (GTK_LABEL (self->title), _ ("No device"));
@@ -239,13 +241,16 @@ gtorch_gtk_device_panel_set_property (GObject *object, guint id, const GValue *v
                                       GParamSpec *pspec)
 {
   GTorchGtkDevicePanel *self = GTORCH_GTK_DEVICE_PANEL (object);
+  g_autoptr (GError) error = NULL;
 
   if (id == PROP_DEVICE)
     gtorch_gtk_device_panel_set_device (self, g_value_get_object (value));
   else if (id == PROP_INTERVAL)
-    gtorch_gtk_device_panel_set_interval (self, g_value_get_uint (value));
+    gtorch_gtk_device_panel_set_interval (self, g_value_get_uint (value), &error);
   else
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  if (error != NULL)
+    g_warning ("%s", error->message);
 }
 
 static void
@@ -368,6 +373,7 @@ gtorch_gtk_device_panel_init (GTorchGtkDevicePanel *self)
 GtkWidget *
 gtorch_gtk_device_panel_new (GTorchDevice *device)
 {
+  g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   return g_object_new (GTORCH_GTK_TYPE_DEVICE_PANEL, "device", device, NULL);
 }
 
@@ -456,21 +462,31 @@ gtorch_gtk_device_panel_get_interval (GTorchGtkDevicePanel *self)
  * gtorch_gtk_device_panel_set_interval: (set-property interval)
  * @self: a panel
  * @interval: the time in milliseconds, from 100 to an hour
+ * @error: return location for an error
  *
  * Sets the time between two looks at the device.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the time is too short or too long
+ *
  * Since: 0.1
  */
-void
-gtorch_gtk_device_panel_set_interval (GTorchGtkDevicePanel *self, guint interval)
+gboolean
+gtorch_gtk_device_panel_set_interval (GTorchGtkDevicePanel *self, guint interval, GError **error)
 {
-  g_return_if_fail (GTORCH_GTK_IS_DEVICE_PANEL (self));
-  g_return_if_fail (interval >= 100 && interval <= 3600000);
+  g_return_val_if_fail (GTORCH_GTK_IS_DEVICE_PANEL (self), FALSE);
+  if (interval < 100 || interval > 3600000)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("gtk_device_panel_set_interval: %u is not from 100 to 3600000 milliseconds"),
+                   interval);
+      return FALSE;
+    }
   if (self->interval == interval)
-    return;
+    return TRUE;
   self->interval = interval;
   if (self->monitor != NULL)
     gtorch_device_monitor_set_interval (self->monitor, interval, NULL);
   set_timeout (self);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INTERVAL]);
+  return TRUE;
 }

@@ -26,6 +26,7 @@ GTorchDeviceMonitor *gtorch_gtk_device_panel_get_monitor (GTorchGtkDevicePanel *
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_gtk_device_panel_get_interval (GTorchGtkDevicePanel *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_gtk_device_panel_set_interval (GTorchGtkDevicePanel *self, guint interval);
+gboolean gtorch_gtk_device_panel_set_interval (GTorchGtkDevicePanel *self, guint interval,
+                                               GError **error);
 
 G_END_DECLS

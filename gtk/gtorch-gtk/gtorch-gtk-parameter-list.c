@@ -283,6 +283,7 @@ gtorch_gtk_parameter_list_dispose (GObject *object)
   stop_norms (self);
   g_clear_handle_id (&self->timeout, g_source_remove);
   g_clear_pointer (&self->window, gtk_widget_unparent);
+  self->view = NULL;
   if (self->rows != NULL)
     g_signal_handlers_disconnect_by_data (self->rows, self);
   g_clear_object (&self->rows);
@@ -362,6 +363,7 @@ gtorch_gtk_parameter_list_init (GTorchGtkParameterList *self)
 GtkWidget *
 gtorch_gtk_parameter_list_new (GTorchModule *module)
 {
+  g_return_val_if_fail (module == NULL || GTORCH_IS_MODULE (module), NULL);
   return g_object_new (GTORCH_GTK_TYPE_PARAMETER_LIST, "module", module, NULL);
 }
 
@@ -429,10 +431,11 @@ gtorch_gtk_parameter_list_set_module (GTorchGtkParameterList *self, GTorchModule
                                   make_row, NULL, NULL));
       g_signal_connect_swapped (self->rows, "items-changed", G_CALLBACK (rows_changed), self);
       selection = GTK_SELECTION_MODEL (gtk_no_selection_new (g_object_ref (self->rows)));
-      gtk_column_view_set_model (GTK_COLUMN_VIEW (self->view), selection);
+      if (self->view != NULL) /* it is not disposed */
+        gtk_column_view_set_model (GTK_COLUMN_VIEW (self->view), selection);
       gtorch_gtk_parameter_list_update (self);
     }
-  else
+  else if (self->view != NULL)
     gtk_column_view_set_model (GTK_COLUMN_VIEW (self->view), NULL);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MODULE]);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ROWS]);

@@ -178,6 +178,7 @@ gtorch_gtk_plot_init (GTorchGtkPlot *self)
 GtkWidget *
 gtorch_gtk_plot_new (GTorchPlotFigure *figure)
 {
+  g_return_val_if_fail (figure == NULL || GTORCH_PLOT_IS_FIGURE (figure), NULL);
   return g_object_new (GTORCH_GTK_TYPE_PLOT, "figure", figure, NULL);
 }
 

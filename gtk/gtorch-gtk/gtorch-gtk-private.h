@@ -5,6 +5,8 @@
 
 #include <gtorch-gtk/gtorch-gtk.h>
 
+#include "base/gtorch-task-private.h"
+
 G_BEGIN_DECLS
 
 #define GTORCH_GTK_PARAM_FLAGS \

@@ -80,6 +80,8 @@ update (GTorchGtkTrainerProgress *self)
   g_autofree gchar *text = NULL;
 
   self->is_running = is_running;
+  if (self->bar == NULL)
+    return; /* it is disposed */
   text = self->trainer != NULL ? describe (self) : g_strdup ("");
   gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->bar),
                                  self->trainer != NULL
@@ -172,6 +174,7 @@ gtorch_gtk_trainer_progress_dispose (GObject *object)
   g_clear_object (&self->trainer);
   while ((child = gtk_widget_get_first_child (GTK_WIDGET (self))) != NULL)
     gtk_widget_unparent (child);
+  self->bar = self->label = self->button = NULL;
   g_clear_object (&self->cancellable);
   G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->dispose (object);
 }
@@ -257,6 +260,7 @@ gtorch_gtk_trainer_progress_init (GTorchGtkTrainerProgress *self)
 GtkWidget *
 gtorch_gtk_trainer_progress_new (GTorchTrainer *trainer)
 {
+  g_return_val_if_fail (trainer == NULL || GTORCH_IS_TRAINER (trainer), NULL);
   return g_object_new (GTORCH_GTK_TYPE_TRAINER_PROGRESS, "trainer", trainer, NULL);
 }
 
@@ -393,8 +397,7 @@ gtorch_gtk_trainer_progress_run_async (GTorchGtkTrainerProgress *self, GAsyncRea
   g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self));
-  task = g_task_new (self, NULL, callback, user_data);
-  g_task_set_source_tag (task, gtorch_gtk_trainer_progress_run_async);
+  task = gtorch_task_new (self, gtorch_gtk_trainer_progress_run_async, NULL, callback, user_data);
   if (self->trainer == NULL)
     {
       g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -426,6 +429,7 @@ gtorch_gtk_trainer_progress_run_finish (GTorchGtkTrainerProgress *self, GAsyncRe
                                         GError **error)
 {
   g_return_val_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self), FALSE);
-  g_return_val_if_fail (g_task_is_valid (result, self), FALSE);
-  return g_task_propagate_boolean (G_TASK (result), error);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_task_take (result, self, gtorch_gtk_trainer_progress_run_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -33,7 +33,6 @@
  * Since: 0.1
  */
 
-#define MAX_PLACES 1024
 #define MAX_POINTS 14400 /* the largest page of PDF */
 #define TITLE_SIZE 15.0
 #define MARGIN     10.0
@@ -44,6 +43,7 @@ struct _GTorchPlotFigure
   GObject parent_instance;
   GPtrArray *cells; /* of Cell */
   guint n_rows, n_columns;
+  GArray *width_ratios, *height_ratios; /* of gdouble; those of further columns and rows are 1 */
   gchar *title;
   gdouble width, height, resolution;
   gint scheme; /* of GTorchPlotScheme */
@@ -163,6 +163,8 @@ gtorch_plot_figure_finalize (GObject *object)
   GTorchPlotFigure *self = GTORCH_PLOT_FIGURE (object);
 
   g_ptr_array_unref (self->cells);
+  g_array_unref (self->width_ratios);
+  g_array_unref (self->height_ratios);
   g_free (self->title);
   G_OBJECT_CLASS (gtorch_plot_figure_parent_class)->finalize (object);
 }
@@ -255,6 +257,8 @@ static void
 gtorch_plot_figure_init (GTorchPlotFigure *self)
 {
   self->cells = g_ptr_array_new_with_free_func (cell_free);
+  self->width_ratios = g_array_new (FALSE, FALSE, sizeof (gdouble));
+  self->height_ratios = g_array_new (FALSE, FALSE, sizeof (gdouble));
   self->width = 560;
   self->height = 350;
   self->resolution = 144;
@@ -296,12 +300,12 @@ gtorch_plot_figure_get_axes (GTorchPlotFigure *self, gint row, gint column, GErr
   Cell *cell;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
-  if (row < 0 || row >= MAX_PLACES || column < 0 || column >= MAX_PLACES)
+  if (row < 0 || row >= GTORCH_PLOT_MAX_PLACES || column < 0 || column >= GTORCH_PLOT_MAX_PLACES)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
                    _ ("plot_figure_get_axes: there is no row %d and column %d: both are from 0 to "
                       "%d"),
-                   row, column, MAX_PLACES - 1);
+                   row, column, GTORCH_PLOT_MAX_PLACES - 1);
       return NULL;
     }
   for (guint i = 0; i < self->cells->len; i++)
@@ -438,9 +442,11 @@ gtorch_plot_figure_get_size (GTorchPlotFigure *self, gdouble *width, gdouble *he
 gboolean
 gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble height, GError **error)
 {
-  const gdouble former_width = self->width, former_height = self->height;
+  gdouble former_width, former_height;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  former_width = self->width;
+  former_height = self->height;
   if (!(width >= 1 && width <= MAX_POINTS && height >= 1 && height <= MAX_POINTS))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -455,6 +461,105 @@ gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble heig
     g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WIDTH]);
   if (former_height != height)
     g_object_notify_by_pspec (G_OBJECT (self), props[PROP_HEIGHT]);
+  return TRUE;
+}
+
+static const gdouble *
+get_ratios (const GArray *ratios, gsize *n_ratios)
+{
+  *n_ratios = ratios->len;
+  return (const gdouble *) (gpointer) ratios->data;
+}
+
+/**
+ * gtorch_plot_figure_get_width_ratios:
+ * @self: a figure
+ * @n_ratios: (out): the number of ratios
+ *
+ * Gets how wide the columns of axes are.
+ *
+ * Returns: (array length=n_ratios) (transfer none): what [method@Figure.set_width_ratios] was given
+ *
+ * Since: 0.1
+ */
+const gdouble *
+gtorch_plot_figure_get_width_ratios (GTorchPlotFigure *self, gsize *n_ratios)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  g_return_val_if_fail (n_ratios != NULL, NULL);
+  return get_ratios (self->width_ratios, n_ratios);
+}
+
+/**
+ * gtorch_plot_figure_set_width_ratios:
+ * @self: a figure
+ * @ratios: (array length=n_ratios): how wide the columns are beside each other, from 0.001 to 1000
+ * @n_ratios: the number of ratios, or 0 for columns that are equally wide
+ * @error: return location for an error
+ *
+ * Sets how wide the columns of axes are, without their margins: after 2 and 1 the first is twice as wide
+ * as the second. The ratio of columns that have none is 1.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if there is no such ratio
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_width_ratios (GTorchPlotFigure *self, const gdouble *ratios, gsize n_ratios,
+                                     GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
+  if (!gtorch_plot_ratios_set (self->width_ratios, "plot_figure_set_width_ratios", ratios, n_ratios,
+                               error))
+    return FALSE;
+  gtorch_plot_figure_changed (self);
+  return TRUE;
+}
+
+/**
+ * gtorch_plot_figure_get_height_ratios:
+ * @self: a figure
+ * @n_ratios: (out): the number of ratios
+ *
+ * Gets how high the rows of axes are.
+ *
+ * Returns: (array length=n_ratios) (transfer none): what [method@Figure.set_height_ratios] was given
+ *
+ * Since: 0.1
+ */
+const gdouble *
+gtorch_plot_figure_get_height_ratios (GTorchPlotFigure *self, gsize *n_ratios)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  g_return_val_if_fail (n_ratios != NULL, NULL);
+  return get_ratios (self->height_ratios, n_ratios);
+}
+
+/**
+ * gtorch_plot_figure_set_height_ratios:
+ * @self: a figure
+ * @ratios: (array length=n_ratios): how high the rows are beside each other, from 0.001 to 1000
+ * @n_ratios: the number of ratios, or 0 for rows that are equally high
+ * @error: return location for an error
+ *
+ * Sets how high the rows of axes are, without their margins, as [method@Figure.set_width_ratios] does it
+ * for columns.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if there is no such ratio
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_set_height_ratios (GTorchPlotFigure *self, const gdouble *ratios, gsize n_ratios,
+                                      GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (ratios != NULL || n_ratios == 0, FALSE);
+  if (!gtorch_plot_ratios_set (self->height_ratios, "plot_figure_set_height_ratios", ratios,
+                               n_ratios, error))
+    return FALSE;
+  gtorch_plot_figure_changed (self);
   return TRUE;
 }
 
@@ -545,41 +650,61 @@ gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
 
 /* --- drawing --- */
 
-/* All axes have the same margins, so that they are equally large and in line. */
+static void
+layout_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme,
+              GTorchPlotTrack *columns, GTorchPlotTrack *rows, GTorchPlotLayout **layouts)
+{
+  gtorch_plot_track_divide (columns);
+  gtorch_plot_track_divide (rows);
+  for (guint i = 0; i < self->cells->len; i++)
+    {
+      const Cell *cell = self->cells->pdata[i];
+      const GTorchPlotMargins *needed;
+
+      g_clear_pointer (&layouts[i], gtorch_plot_layout_free);
+      layouts[i] = gtorch_plot_layout_new (cell->axes, cr, theme, columns->sizes[cell->column],
+                                           rows->sizes[cell->row]);
+      needed = gtorch_plot_layout_get_margins (layouts[i]);
+      columns->before[cell->column] = MAX (columns->before[cell->column], needed->left);
+      columns->after[cell->column] = MAX (columns->after[cell->column], needed->right);
+      rows->before[cell->row] = MAX (rows->before[cell->row], needed->top);
+      rows->after[cell->row] = MAX (rows->after[cell->row], needed->bottom);
+    }
+  gtorch_plot_track_divide (columns);
+  gtorch_plot_track_divide (rows);
+}
+
+/* All axes of a column have the same margins at their sides, and all of a row above and below, so that they
+ * are in line, and as large as their ratios say. Ticks follow from sizes, and margins from ticks. */
 static void
 draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
             gdouble width, gdouble height)
 {
-  const guint n = self->cells->len;
   const gdouble gap = MIN (GAP, 0.1 * width / MAX (1, self->n_columns));
-  const gdouble cell_width = (width - 2 * MARGIN - (self->n_columns - 1) * gap) / self->n_columns;
-  const gdouble cell_height = (height - top - MARGIN - (self->n_rows - 1) * gap) / self->n_rows;
-  g_autofree GTorchPlotLayout **layouts = g_new (GTorchPlotLayout *, n);
-  GTorchPlotMargins margins = { 0 };
+  g_autofree GTorchPlotLayout **layouts = g_new0 (GTorchPlotLayout *, self->cells->len);
+  GTorchPlotTrack columns, rows;
 
-  for (guint i = 0; i < n; i++)
-    {
-      const GTorchPlotMargins *needed;
-
-      layouts[i] = gtorch_plot_layout_new (((Cell *) self->cells->pdata[i])->axes, cr, theme,
-                                           cell_width, cell_height);
-      needed = gtorch_plot_layout_get_margins (layouts[i]);
-      margins.left = MAX (margins.left, needed->left);
-      margins.right = MAX (margins.right, needed->right);
-      margins.top = MAX (margins.top, needed->top);
-      margins.bottom = MAX (margins.bottom, needed->bottom);
-    }
-  for (guint i = 0; i < n; i++)
+  gtorch_plot_track_init (&columns, self->n_columns, self->width_ratios, MARGIN, width - 2 * MARGIN,
+                          gap);
+  gtorch_plot_track_init (&rows, self->n_rows, self->height_ratios, top, height - top - MARGIN,
+                          gap);
+  layout_cells (self, cr, theme, &columns, &rows, layouts);
+  if (self->cells->len > 1)
+    layout_cells (self, cr, theme, &columns, &rows, layouts);
+  for (guint i = 0; i < self->cells->len; i++)
     {
       const Cell *cell = self->cells->pdata[i];
+      const GTorchPlotMargins margins = { columns.before[cell->column], columns.after[cell->column],
+                                          rows.before[cell->row], rows.after[cell->row] };
 
       cairo_save (cr);
-      gtorch_plot_layout_draw (layouts[i], MARGIN + cell->column * (cell_width + gap),
-                               top + cell->row * (cell_height + gap), cell_width, cell_height,
-                               &margins);
+      gtorch_plot_layout_draw (layouts[i], columns.begins[cell->column], rows.begins[cell->row],
+                               columns.sizes[cell->column], rows.sizes[cell->row], &margins);
       cairo_restore (cr);
       gtorch_plot_layout_free (layouts[i]);
     }
+  gtorch_plot_track_clear (&columns);
+  gtorch_plot_track_clear (&rows);
 }
 
 /**
@@ -707,7 +832,12 @@ gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GE
   cairo_status_t status;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
-  g_return_val_if_fail (format >= GTORCH_PLOT_FORMAT_PNG && format <= GTORCH_PLOT_FORMAT_PDF, NULL);
+  if (format < GTORCH_PLOT_FORMAT_PNG || format > GTORCH_PLOT_FORMAT_PDF)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_figure_to_bytes: %d is no format of files"), format);
+      return NULL;
+    }
   status = write_to (self, format, bytes);
   if (status == CAIRO_STATUS_SUCCESS)
     return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
@@ -776,6 +906,8 @@ gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *canc
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   bytes = make_file (self, file, error);
   if (bytes == NULL)
     return FALSE;
@@ -819,8 +951,7 @@ gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable
   g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_plot_figure_save_async);
+  task = gtorch_task_new (self, gtorch_plot_figure_save_async, cancellable, callback, user_data);
   bytes = make_file (self, file, &error);
   if (bytes == NULL)
     g_task_return_error (task, error);
@@ -846,5 +977,6 @@ gtorch_plot_figure_save_finish (GTorchPlotFigure *self, GAsyncResult *result, GE
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  return gtorch_plot_read_finish (self, result, gtorch_plot_figure_save_async, error);
+  return gtorch_task_take (result, self, gtorch_plot_figure_save_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }

@@ -35,6 +35,16 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_plot_figure_set_size (GTorchPlotFigure *self, gdouble width, gdouble height,
                                       GError **error);
 GTORCH_AVAILABLE_IN_0_1
+const gdouble *gtorch_plot_figure_get_width_ratios (GTorchPlotFigure *self, gsize *n_ratios);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_plot_figure_set_width_ratios (GTorchPlotFigure *self, const gdouble *ratios,
+                                              gsize n_ratios, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+const gdouble *gtorch_plot_figure_get_height_ratios (GTorchPlotFigure *self, gsize *n_ratios);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_plot_figure_set_height_ratios (GTorchPlotFigure *self, const gdouble *ratios,
+                                               gsize n_ratios, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_plot_figure_get_resolution (GTorchPlotFigure *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_plot_figure_set_resolution (GTorchPlotFigure *self, gdouble resolution,

@@ -360,8 +360,8 @@ gtorch_plot_histogram_set_values_async (GTorchPlotHistogram *self, GTorchTensor 
   g_return_if_fail (GTORCH_PLOT_IS_HISTOGRAM (self));
   g_return_if_fail (GTORCH_IS_TENSOR (values));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_plot_histogram_set_values_async);
+  task = gtorch_task_new (self, gtorch_plot_histogram_set_values_async, cancellable, callback,
+                          user_data);
   if (!check_values (values, n_bins, &error))
     g_task_return_error (task, error);
   else
@@ -388,7 +388,8 @@ gtorch_plot_histogram_set_values_finish (GTorchPlotHistogram *self, GAsyncResult
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_HISTOGRAM (self), FALSE);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  return gtorch_plot_read_finish (self, result, gtorch_plot_histogram_set_values_async, error);
+  return gtorch_task_take (result, self, gtorch_plot_histogram_set_values_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }
 
 /**

@@ -599,8 +599,8 @@ gtorch_plot_image_set_pixels_async (GTorchPlotImage *self, GTorchTensor *pixels,
   g_return_if_fail (GTORCH_PLOT_IS_IMAGE (self));
   g_return_if_fail (GTORCH_IS_TENSOR (pixels));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_plot_image_set_pixels_async);
+  task =
+      gtorch_task_new (self, gtorch_plot_image_set_pixels_async, cancellable, callback, user_data);
   if (!check_pixels (pixels, &read, &error))
     g_task_return_error (task, error);
   else
@@ -624,7 +624,8 @@ gtorch_plot_image_set_pixels_finish (GTorchPlotImage *self, GAsyncResult *result
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), FALSE);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  return gtorch_plot_read_finish (self, result, gtorch_plot_image_set_pixels_async, error);
+  return gtorch_task_take (result, self, gtorch_plot_image_set_pixels_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }
 
 /**

@@ -206,8 +206,10 @@ gtorch_plot_item_set_color (GTorchPlotItem *self, const gchar *color, GError **e
   g_return_val_if_fail (GTORCH_PLOT_IS_ITEM (self), FALSE);
   if (color != NULL && !gtorch_plot_color_parse (color, &parsed))
     {
+      g_autofree gchar *valid = g_utf8_make_valid (color, -1);
+
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("plot_item_set_color: “%s” is no colour of the form #rrggbb"), color);
+                   _ ("plot_item_set_color: “%s” is no colour of the form #rrggbb"), valid);
       return FALSE;
     }
   if (g_strcmp0 (self->color, color) == 0)

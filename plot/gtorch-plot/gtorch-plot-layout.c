@@ -217,6 +217,29 @@ measure_ticks (GTorchPlotLayout *self, const GArray *ticks, gdouble *widest, gdo
     }
 }
 
+/* One tick tells no scale: looks for two or three, if there is room for them. */
+static GArray *
+more_ticks (GTorchPlotLayout *self, const GTorchPlotAxis *axis, GArray *ticks, gdouble n,
+            gdouble room, gboolean is_x)
+{
+  for (guint i = 0; i < 3 && ticks->len < 2; i++)
+    {
+      GArray *others = gtorch_plot_ticks_new (axis, n *= 1.5);
+      gdouble widest, total;
+
+      measure_ticks (self, others, &widest, &total);
+      if ((is_x ? total : 1.8 * TICK_SIZE * others->len) <= room)
+        {
+          GArray *former = ticks;
+
+          ticks = others;
+          others = former;
+        }
+      ticks_free (others);
+    }
+  return ticks;
+}
+
 static GArray *
 make_y_ticks (GTorchPlotLayout *self, gdouble height)
 {
@@ -225,7 +248,9 @@ make_y_ticks (GTorchPlotLayout *self, gdouble height)
   guint n;
 
   if (names == NULL)
-    return gtorch_plot_ticks_new (&self->canvas.y_axis, MAX (2, height / 38));
+    return more_ticks (self, &self->canvas.y_axis,
+                       gtorch_plot_ticks_new (&self->canvas.y_axis, MAX (2, height / 38)),
+                       MAX (2, height / 38), height, FALSE);
   n = gtorch_plot_image_get_height (self->named);
   return name_ticks (names, n, MAX (1, (guint) ceil (n * 12.0 / MAX (height, 1))));
 }
@@ -252,7 +277,7 @@ make_x_ticks (GTorchPlotLayout *self, gdouble width)
       if (total <= width)
         break;
     }
-  return ticks;
+  return more_ticks (self, &self->canvas.x_axis, ticks, n, width, TRUE);
 }
 
 /* --- margins --- */

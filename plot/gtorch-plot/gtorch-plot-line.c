@@ -424,15 +424,18 @@ static void
 gtorch_plot_line_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
   GTorchPlotLine *self = GTORCH_PLOT_LINE (object);
+  g_autoptr (GError) error = NULL;
 
   if (id == PROP_MAX_POINTS)
     gtorch_plot_line_set_max_points (self, g_value_get_uint (value));
   else if (id == PROP_STYLE)
     gtorch_plot_line_set_style (self, g_value_get_enum (value));
   else if (id == PROP_WIDTH)
-    gtorch_plot_line_set_width (self, g_value_get_double (value));
+    gtorch_plot_line_set_width (self, g_value_get_double (value), &error);
   else
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  if (error != NULL)
+    g_warning ("%s", error->message);
 }
 
 static void
@@ -637,8 +640,8 @@ gtorch_plot_line_set_values_async (GTorchPlotLine *self, GTorchTensor *x, GTorch
   g_return_if_fail (x == NULL || GTORCH_IS_TENSOR (x));
   g_return_if_fail (GTORCH_IS_TENSOR (y));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = g_task_new (self, cancellable, callback, user_data);
-  g_task_set_source_tag (task, gtorch_plot_line_set_values_async);
+  task =
+      gtorch_task_new (self, gtorch_plot_line_set_values_async, cancellable, callback, user_data);
   if (!check_values (x, y, &error))
     g_task_return_error (task, error);
   else
@@ -663,7 +666,8 @@ gtorch_plot_line_set_values_finish (GTorchPlotLine *self, GAsyncResult *result, 
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
-  return gtorch_plot_read_finish (self, result, gtorch_plot_line_set_values_async, error);
+  return gtorch_task_take (result, self, gtorch_plot_line_set_values_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
 }
 
 /**
@@ -873,19 +877,28 @@ gtorch_plot_line_get_width (GTorchPlotLine *self)
  * gtorch_plot_line_set_width: (set-property width)
  * @self: a line
  * @width: the width, from 0.1 to 100 points
+ * @error: return location for an error
  *
  * Sets the width of the line. Dots grow with it.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if there is no such width
+ *
  * Since: 0.1
  */
-void
-gtorch_plot_line_set_width (GTorchPlotLine *self, gdouble width)
+gboolean
+gtorch_plot_line_set_width (GTorchPlotLine *self, gdouble width, GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
-  g_return_if_fail (width >= 0.1 && width <= 100);
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
+  if (!(width >= 0.1 && width <= 100))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_line_set_width: %g is not from 0.1 to 100 points"), width);
+      return FALSE;
+    }
   if (self->width == width)
-    return;
+    return TRUE;
   self->width = width;
   gtorch_plot_item_changed (&self->parent_instance);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WIDTH]);
+  return TRUE;
 }

@@ -52,6 +52,6 @@ void gtorch_plot_line_set_style (GTorchPlotLine *self, GTorchPlotStyle style);
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_plot_line_get_width (GTorchPlotLine *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_line_set_width (GTorchPlotLine *self, gdouble width);
+gboolean gtorch_plot_line_set_width (GTorchPlotLine *self, gdouble width, GError **error);
 
 G_END_DECLS

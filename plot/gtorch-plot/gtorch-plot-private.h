@@ -9,6 +9,8 @@
 
 #include <gtorch-plot/gtorch-plot.h>
 
+#include "base/gtorch-task-private.h"
+
 G_BEGIN_DECLS
 
 #define GTORCH_PLOT_PARAM_FLAGS \
@@ -152,6 +154,25 @@ const GTorchPlotMargins *gtorch_plot_layout_get_margins (const GTorchPlotLayout 
 void gtorch_plot_layout_draw (GTorchPlotLayout *layout, gdouble x, gdouble y, gdouble width,
                               gdouble height, const GTorchPlotMargins *margins);
 
+/* The columns of cells, or the rows. */
+typedef struct
+{
+  guint n;
+  const GArray *ratios;
+  gdouble begin, size, gap;
+  gdouble *before, *after; /* margins of each: its axes are in line */
+  gdouble *begins, *sizes;
+} GTorchPlotTrack;
+
+#define GTORCH_PLOT_MAX_PLACES 1024 /* rows or columns of a figure */
+
+void gtorch_plot_track_init (GTorchPlotTrack *track, guint n, const GArray *ratios, gdouble begin,
+                             gdouble size, gdouble gap);
+void gtorch_plot_track_divide (GTorchPlotTrack *track);
+void gtorch_plot_track_clear (GTorchPlotTrack *track);
+gboolean gtorch_plot_ratios_set (GArray *ratios, const gchar *op, const gdouble *values,
+                                 gsize n_values, GError **error);
+
 struct _GTorchPlotAxes
 {
   GObject parent_instance;
@@ -198,7 +219,5 @@ gboolean gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTens
 void gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                              GTorchPlotRead read, GTorchPlotTake take, GTask *task);
 /* Tells whether a result is of the function that began it, for an item. */
-gboolean gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag,
-                                  GError **error);
 
 G_END_DECLS

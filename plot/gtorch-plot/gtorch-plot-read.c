@@ -168,15 +168,3 @@ gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **te
                                       later);
   end_one (later);
 }
-
-gboolean
-gtorch_plot_read_finish (gpointer item, GAsyncResult *result, gpointer tag, GError **error)
-{
-  if (!g_task_is_valid (result, item) || g_task_get_source_tag (G_TASK (result)) != tag)
-    {
-      g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                           _ ("plot: the result is not one of the call that is finished"));
-      return FALSE;
-    }
-  return g_task_propagate_boolean (G_TASK (result), error);
-}

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The TypeScript definitions are valid, and describe what gjs shows: test-typescript.py GTORCH.d.ts GJS."""
+"""The TypeScript definitions are valid, and describe what gjs shows.
+
+Arguments: gjs, the namespace, how many functions it has at least, a program, whose last line of output is “function”,
+the definitions, and those that these need."""
 
 import pathlib
 import re
@@ -15,7 +18,7 @@ sys.path.insert(0, str(HERE.parent / 'style'))
 
 import tap  # noqa: E402
 
-DEFINITIONS, GJS = sys.argv[1:3]
+GJS, SPACE, LEAST, PROGRAM, DEFINITIONS, *OTHERS = sys.argv[1:]
 FLAGS = ['--strict', '--target', 'es2022', '--module', 'es2022']
 
 
@@ -28,9 +31,9 @@ def tsc(*args):
 @tap.case
 def a_program_is_accepted_and_runs():
     with tempfile.TemporaryDirectory() as folder:
-        done = tsc('--outDir', folder, DEFINITIONS, str(HERE / 'typescript.ts'))
+        done = tsc('--outDir', folder, *OTHERS, DEFINITIONS, PROGRAM)
         assert done.returncode == 0, done.stdout
-        made = pathlib.Path(folder) / 'typescript.js'
+        made = pathlib.Path(folder) / f'{pathlib.Path(PROGRAM).stem}.js'
         ran = subprocess.run([GJS, '-m', made], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == 'function', ran.stdout + ran.stderr
@@ -38,10 +41,10 @@ def a_program_is_accepted_and_runs():
 
 # Looks up the names of the definitions in gjs.
 LOOK = '''
-import GTorch from 'gi://GTorch?version=1';
+import SPACE from 'gi://SPACE?version=1';
 for (const name of ARGUMENTS) {
     const [space, owner, key] = name.split(' ');
-    const place = space.split('.').reduce((object, part) => object[part], {GTorch});
+    const place = space.split('.').reduce((object, part) => object[part], {SPACE});
     const found = owner === '-' ? place : owner.startsWith('static ') ? place[owner.slice(7)] : place[owner]?.prototype;
     if (found === undefined || !(key in found))
         print(name);
@@ -74,10 +77,10 @@ def declared():
 @tap.case
 def what_is_declared_is_there():
     names = sorted(declared())
-    assert len(names) > 3000, len(names)
+    assert len(names) > int(LEAST), len(names)
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / 'look.js'
-        program.write_text(LOOK.replace('ARGUMENTS', repr(names)), 'utf-8')
+        program.write_text(LOOK.replace('SPACE', SPACE).replace('ARGUMENTS', repr(names)), 'utf-8')
         done = subprocess.run([GJS, '-m', program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     missing = done.stdout.splitlines()
@@ -86,7 +89,7 @@ def what_is_declared_is_there():
 
 # Prints the functions and classes that gjs shows and the definitions lack.
 LIST = r'''
-import GTorch from 'gi://GTorch?version=1';
+import SPACE from 'gi://SPACE?version=1';
 import GLib from 'gi://GLib';
 const text = new TextDecoder().decode(GLib.file_get_contents(FILE)[1]);
 // forms of C and of gjs, and words of TypeScript
@@ -95,11 +98,11 @@ const isOther = name => /_inplace|_scalar|_int$|^_|^vfunc_|-/.test(name) ||
 function isFunction(owner, name) {
     return typeof Object.getOwnPropertyDescriptor(owner, name)?.value === 'function';
 }
-for (const name of Object.getOwnPropertyNames(GTorch).filter(one => !isOther(one))) {
-    if (isFunction(GTorch, name) && !new RegExp(`^    (function|const|class|interface) ${name}\\b`, 'm').test(text))
+for (const name of Object.getOwnPropertyNames(SPACE).filter(one => !isOther(one))) {
+    if (isFunction(SPACE, name) && !new RegExp(`^    (function|const|class|interface) ${name}\\b`, 'm').test(text))
         print(name);
-    const {prototype} = GTorch[name] ?? {};
-    if (typeof GTorch[name] !== 'function' || !prototype)
+    const {prototype} = SPACE[name] ?? {};
+    if (typeof SPACE[name] !== 'function' || !prototype)
         continue;
     const bodies = text.match(new RegExp(`^    (class|interface) ${name}[ {][^]*?^    \\}`, 'gm')) ?? [];
     for (const method of Object.getOwnPropertyNames(prototype).filter(one => !isOther(one))) {
@@ -116,7 +119,8 @@ for (const name of Object.getOwnPropertyNames(GTorch).filter(one => !isOther(one
 def what_is_there_is_declared():
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / 'list.js'
-        program.write_text(LIST.replace('FILE', repr(str(pathlib.Path(DEFINITIONS).resolve()))), 'utf-8')
+        file = repr(str(pathlib.Path(DEFINITIONS).resolve()))
+        program.write_text(LIST.replace('SPACE', SPACE).replace('FILE', file), 'utf-8')
         done = subprocess.run([GJS, '-m', program], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and 'JS ERROR' not in done.stderr, done.stderr
     missing = done.stdout.splitlines()

@@ -9,8 +9,8 @@ import 'gi://GTorch?version=1';
 const {InfoType, TypeTag, Direction, ScopeType} = GIRepository;
 const repository = GIRepository.Repository.get_default();
 
-function infos() {
-    return Array.from({length: repository.get_n_infos('GTorch')}, (_, i) => repository.get_info('GTorch', i));
+function infos(space = 'GTorch') {
+    return Array.from({length: repository.get_n_infos(space)}, (_, i) => repository.get_info(space, i));
 }
 
 export function classes() {
@@ -71,7 +71,7 @@ function argumentsOf(info) {
 
 // Lists everything that can be called: {owner, name, isMethod, args}; owner is null for functions
 // of the namespace.
-export function callables() {
+export function callables(space = 'GTorch') {
     const found = [];
     const add = (owner, info) => {
         const flags = GIRepository.function_info_get_flags(info);
@@ -82,7 +82,7 @@ export function callables() {
             args: argumentsOf(info),
         });
     };
-    for (const info of infos()) {
+    for (const info of infos(space)) {
         const type = info.get_type();
         const [count, method] = {
             [InfoType.OBJECT]: ['object_info_get_n_methods', 'object_info_get_method'],

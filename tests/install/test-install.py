@@ -121,7 +121,7 @@ def plan():
     if subprocess.run(["pkg-config", "--exists", "ompi-c"], check=False).returncode == 0:
         expected["lib/gtorch-1"] = "libgtorch-mpi-1.so"
     for name in "plot", "gtk":
-        if os.path.exists(os.path.join(BUILD, name, f"libgtorch-{name}-1.so")):
+        if os.path.exists(os.path.join(BUILD, f"libraries/libgtorch-{name}-1.so")):
             expected[f"include/gtorch-{name}-1/gtorch-{name}"] = f"gtorch-{name}.h"
     if os.path.exists(os.path.join(BUILD, "apps/monitor/gtorch-monitor")):
         expected["share/applications"] = "org.gtorch.Monitor.desktop"
@@ -134,7 +134,7 @@ def plan():
     if options["docs"] == "true":
         expected["share/doc/GTorch-1"] = "index.html"
         for name in "Plot", "Gtk":
-            if os.path.exists(os.path.join(BUILD, name.lower(), f"libgtorch-{name.lower()}-1.so")):
+            if os.path.exists(os.path.join(BUILD, f"libraries/libgtorch-{name.lower()}-1.so")):
                 expected[f"share/doc/GTorch{name}-1"] = "index.html"
     for language in tree.read("po/LINGUAS").splitlines():
         if language and not language.startswith("#"):

@@ -812,6 +812,68 @@ test_figure_is_saved_asynchronously (void)
   g_rmdir (folder);
 }
 
+/* Two images beside and below each other, each of which fills its axes. */
+static void
+test_axes_are_as_large_as_their_ratios (void)
+{
+  const gdouble two_to_one[] = { 2, 1 };
+  const gchar *const colors[] = { "#ff0000", "#00ff00", "#0000ff" };
+  const guint places[][2] = { { 0, 0 }, { 0, 1 }, { 1, 0 } };
+  g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
+  cairo_rectangle_int_t found[3];
+  gsize n_ratios;
+
+  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+    {
+      GTorchPlotAxes *axes = gtorch_plot_figure_get_axes (figure, places[i][0], places[i][1], NULL);
+      g_autoptr (GTorchPlotLine) line = gtorch_plot_line_new (NULL);
+
+      gtorch_plot_axes_set_show_ticks (axes, FALSE);
+      g_assert_true (gtorch_plot_line_set_width (line, 6, NULL));
+      gtorch_plot_line_set_points (line, (const gdouble[]){ 0, 1, 1 }, (const gdouble[]){ 0, 0, 1 },
+                                   3);
+      g_assert_true (gtorch_plot_item_set_color (GTORCH_PLOT_ITEM (line), colors[i], NULL));
+      g_assert_true (gtorch_plot_axes_add (axes, GTORCH_PLOT_ITEM (line), NULL));
+    }
+  g_assert_true (gtorch_plot_figure_set_width_ratios (figure, two_to_one, 2, NULL));
+  g_assert_true (gtorch_plot_figure_set_height_ratios (figure, two_to_one, 2, NULL));
+  {
+    g_auto (Picture) picture = draw (figure, 900, 900);
+
+    for (guint i = 0; i < 3; i++)
+      g_assert_true (find_color (&picture,
+                                 i == 0   ? 0xff0000
+                                 : i == 1 ? 0x00ff00
+                                          : 0x0000ff,
+                                 &found[i]));
+  }
+  g_assert_cmpfloat_with_epsilon ((gdouble) found[0].width / found[1].width, 2, 0.05);
+  g_assert_cmpfloat_with_epsilon ((gdouble) found[0].height / found[2].height, 2, 0.05);
+  g_assert_cmpint (ABS (found[0].width - found[2].width), <=, 1);
+  g_assert_cmpint (ABS (found[0].height - found[1].height), <=, 1);
+  g_assert_cmpfloat (gtorch_plot_figure_get_width_ratios (figure, &n_ratios)[0], ==, 2);
+  g_assert_cmpuint (n_ratios, ==, 2);
+  g_assert_true (gtorch_plot_figure_set_height_ratios (figure, NULL, 0, NULL));
+  gtorch_plot_figure_get_height_ratios (figure, &n_ratios);
+  g_assert_cmpuint (n_ratios, ==, 0);
+}
+
+static void
+test_bad_ratios_are_refused (void)
+{
+  const gdouble bad[] = { 1, 0 };
+  g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
+  g_autoptr (GError) error = NULL;
+  gsize n_ratios;
+
+  g_assert_false (gtorch_plot_figure_set_width_ratios (figure, bad, 2, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "plot_figure_set_width_ratios: ratio 1 is 0: all must be from 0.001 to 1000");
+  gtorch_plot_figure_get_width_ratios (figure, &n_ratios);
+  g_assert_cmpuint (n_ratios, ==, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -850,6 +912,9 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorchPlot/Figure/colors_are_parsed_or_refused",
                    test_colors_are_parsed_or_refused);
   g_test_add_func ("/GTorchPlot/Figure/tiny_ones_are_drawn", test_tiny_figures_are_drawn);
+  g_test_add_func ("/GTorchPlot/Figure/axes_are_as_large_as_their_ratios",
+                   test_axes_are_as_large_as_their_ratios);
+  g_test_add_func ("/GTorchPlot/Figure/bad_ratios_are_refused", test_bad_ratios_are_refused);
   g_test_add_func ("/GTorchPlot/Figure/is_saved_by_name", test_figure_is_saved_by_name);
   g_test_add_func ("/GTorchPlot/Figure/bad_files_are_refused", test_bad_files_are_refused);
   g_test_add_func ("/GTorchPlot/Figure/is_saved_asynchronously",

@@ -3,9 +3,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Plots in Python, of tensors on the device of GTORCH_TEST_DEVICE."""
 
+import inspect
 import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "style"))
 
@@ -15,7 +18,8 @@ gi.require_version("GTorchPlot", "1")
 
 import gtorch as torch  # noqa: E402
 import tap  # noqa: E402
-from gi.repository import GLib, GTorchPlot  # noqa: E402
+from gi.repository import Gio, GLib, GTorchPlot  # noqa: E402
+from gtorch import plot  # noqa: E402
 
 DEVICE = torch.device(os.environ.get("GTORCH_TEST_DEVICE") or "cpu")
 
@@ -101,6 +105,57 @@ def properties_are_set_by_name():
     line = axes.add_line(None, on_device(torch.rand(5)), "a")
     line.props.style = GTorchPlot.Style.BOTH
     assert figure.props.n_rows == 1 and axes.props.items[0] is line and line.props.n_points == 5
+
+
+@tap.case
+def files_are_named_by_their_paths():
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [f"{folder}/a.svg", pathlib.Path(folder) / "b.svg", Gio.File.new_for_path(f"{folder}/c.svg")]
+        figure = plot.lines([on_device(torch.rand(5))])
+        for path in paths:
+            assert figure.save(path)
+        assert wait(lambda done: figure.save_async(f"{folder}/d.svg", callback=done), plot.Figure.save_finish) is True
+        assert all(os.path.getsize(f"{folder}/{name}.svg") > 1000 for name in "abcd")
+
+
+@tap.case
+def arguments_have_defaults_and_names():
+    assert plot.histogram(on_device(torch.rand(100)), n_bins=7).get_axes().items[0].n_bins == 7
+    axes = plot.Figure().get_axes(column=1)
+    assert axes.add_line(y=[1, 2, 4]).n_points == 3
+    assert axes.add_line((0, 2), range(2), "b").get_point(1) == (True, 2, 1)
+    assert str(inspect.signature(plot.lines)) == "(tensors, labels=None)"
+    assert str(inspect.signature(plot.Axes.add_line)) == "(self, x, y, label=None)"
+    assert plot.lines.__doc__ is not None and plot.Figure().to_bytes().get_size() > 100
+
+
+@tap.case
+def objects_are_made_with_properties():
+    line = plot.Line("loss", color="#ff0000", style="both", width=3)
+    assert (line.label, line.color, line.style, line.width) == ("loss", "#ff0000", plot.Style.BOTH, 3)
+    figure = plot.Figure(title="a", scheme="dark", width=300)
+    assert (figure.title, figure.scheme, figure.width) == ("a", plot.Scheme.DARK, 300)
+    figure.title = "b"
+    assert figure.get_title() == "b" and repr(figure).startswith("<GTorchPlot.Figure object at ")
+    for wrong, text in ({"heigth": 3}, "no argument 'heigth'"), ({"scheme": "blue"}, "'light' or 'dark'"), \
+            ({"width": 0}, "Figure.width must be from 1 to 14400, not 0"), ({"n_rows": 1}, "n_rows can only be read"):
+        with tap.raises((TypeError, ValueError), text):
+            plot.Figure(**wrong)
+    with tap.raises(ValueError, "“red” is no colour"):
+        plot.Line(color="red")
+    with tap.raises(ValueError, "set_points(): x and y must have as many elements, not 2 of x and 1 of y"):
+        line.set_points([1, 2], [3])
+
+
+@tap.case
+def what_is_missing_is_named():
+    program = "try:\n    from gtorch import plot\nexcept ImportError as error:\n    print(error.name, error)"
+    paths = [path for path in os.environ.get("GI_TYPELIB_PATH", "").split(":") if "libraries" not in path]
+    found = {**os.environ, "GI_TYPELIB_PATH": ":".join(paths)}
+    done = subprocess.run([sys.executable, "-c", program], env=found, capture_output=True, text=True, check=True)
+    if not done.stdout:
+        raise tap.Skip("the library is installed")
+    assert "gtorch.plot needs GTorchPlot-1.typelib of the library gtorch-plot-1" in done.stdout, done.stdout
 
 
 tap.main()

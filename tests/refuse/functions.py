@@ -4,7 +4,8 @@
 """Writes a table of all public C functions: the arguments of each, and the guarantees of its
 documentation.
 
-    functions.py OUTPUT FILE…      the public headers, and the sources with the documentation
+    functions.py OUTPUT HEADER FILE… [--with FILE…]     the header to include, the public headers, and the sources
+                        with the documentation; headers behind --with have types of arguments only
 
 Declarations that this script cannot parse are errors, so that no function can be missing from the
 table.
@@ -47,6 +48,9 @@ FOREIGN = {
     'GSource': 'g_source_unref',
     'GValue': 'g_free',
     'GVariant': 'g_variant_unref',
+    'GdkTexture': 'g_object_unref',
+    'GtkWidget': 'g_object_unref',
+    'cairo_t': 'cairo_destroy',
 }
 FUNCTIONS = {'GAsyncReadyCallback', 'GDestroyNotify', 'GFileProgressCallback'}
 
@@ -180,8 +184,9 @@ def parameters(interface, name, params):
         takes_none = base not in ('gint', 'gint64', 'gdouble')
         takes_none |= arg in interface.nones.get(name, ())
         out.append((kind, arg, base, nullable, get_type, low, high, drop, takes_none))
-    for row, following in zip(out, out[1:] + [('', '')]):
-        if row[0] in ('OBJECTS', *LISTS.values()) and following[0] != 'LENGTH':
+    for i, row in enumerate(out):
+        following = next((kind for kind, *_ in out[i + 1:] if kind not in LISTS.values()), None)
+        if row[0] in ('OBJECTS', *LISTS.values()) and following != 'LENGTH':
             sys.exit(f'{name}: {row[1]} is a list without a length')
     return out
 
@@ -217,11 +222,11 @@ def argument(i, ctype, kind):
     return f'(gpointer) a[{i}].p' if kind != 'FUNC' else f'({ctype}) a[{i}].p'
 
 
-def emit(interface):
+def emit(interface, header):
     out = [
         '/* Written by functions.py. */',
         '',
-        '#include <gtorch/gtorch.h>',
+        f'#include <{header}>',
         '',
         '#include "refuse.h"',
         '',
@@ -264,13 +269,19 @@ def emit(interface):
     return out + ['const guint n_functions = G_N_ELEMENTS (functions);', '']
 
 
-def main(output, *files):
+def main(output, header, *files):
     interface = Interface()
+    if '--with' in files:
+        others = files[files.index('--with') + 1:]
+        files = files[:files.index('--with')]
+        for path in map(pathlib.Path, others):
+            interface.read_header(path)
+        interface.prototypes = []
     for path in map(pathlib.Path, files):
         if path.suffix == '.h':
             interface.read_header(path)
         interface.read_docs(path)
-    write(output, '\n'.join(emit(interface)))
+    write(output, '\n'.join(emit(interface, header)))
 
 
 if __name__ == '__main__':

@@ -637,18 +637,6 @@ make_output (void)
 }
 
 static gpointer
-make_file (void)
-{
-  return g_file_new_for_path ("/proc/nowhere/to/be/found");
-}
-
-static gpointer
-make_application (void)
-{
-  return g_application_new (NULL, 0);
-}
-
-static gpointer
 make_nothing (void)
 {
   return NULL;
@@ -659,11 +647,9 @@ static const struct
   const gchar *type;
   gpointer (*make) (void);
 } makers[] = {
-  { "GApplication", make_application },
   { "GAsyncResult", make_result },
   { "GBytes", make_bytes },
   { "GCancellable", make_nothing },
-  { "GFile", make_file },
   { "GHashTable", make_table },
   { "GInputStream", make_input },
   { "GListModel", make_parameters },
@@ -791,6 +777,8 @@ refuse_make (const Param *param)
     made = refuse_make_text_object (param->type);
   if (made == NULL)
     made = refuse_make_distributed (param->type);
+  if (made == NULL && refuse_library.make != NULL)
+    made = refuse_library.make (param->type);
 
   if (made != NULL)
     return made;
@@ -820,6 +808,8 @@ refuse_drop (const Param *param, gpointer object)
     g_variant_unref (object);
   else if (g_str_equal (param->type, "GValue"))
     g_free (object); /* an integer */
+  else if (g_str_equal (param->type, "cairo_t"))
+    refuse_library.drop_context (object);
   else if (param->get_type != NULL && !G_TYPE_IS_OBJECT (param->get_type ()))
     g_boxed_free (param->get_type (), object);
   else
@@ -962,7 +952,11 @@ refuse_make_odd (const Param *param, guint m, const gchar **what)
     {
       *what = "is bare";
       if (m == 0)
-        return g_object_new (param->get_type (), NULL);
+        {
+          gpointer bare = g_object_new (param->get_type (), NULL);
+
+          return g_object_is_floating (bare) ? g_object_ref_sink (bare) : bare;
+        }
       m--;
     }
   if (g_str_equal (param->type, "GTorchTensor"))

@@ -58,6 +58,8 @@ refuse_init (void)
 {
   g_log_set_always_fatal (G_LOG_FATAL_MASK);
   g_log_set_default_handler (count, NULL);
+  if (refuse_library.begin != NULL)
+    refuse_library.begin ();
 }
 
 const gchar *
@@ -220,7 +222,8 @@ static void
 check_complaint (const Function *function, const Refusal *refusal, const Value *result,
                  const GError *error)
 {
-  if (n_criticals > 1 || !g_str_has_prefix (logged, "GTorch: gtorch_"))
+  if (n_criticals > 1 || !g_str_has_prefix (logged, "GTorch")
+      || strstr (logged, ": gtorch_") == NULL)
     report (function, refusal, logged);
   if (error != NULL || (says_so (function) && !is_failure (function, result)))
     report (function, refusal, "a critical and a result or an error");

@@ -105,6 +105,16 @@ typedef struct
 void refusal_clear (Refusal *refusal);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Refusal, refusal_clear)
 
+/* What a library beside this one adds, whose functions are in the table (library-objects.c). */
+typedef struct
+{
+  gpointer (*make) (const gchar *type); /* returns NULL if it does not know the type */
+  void (*begin) (void);
+  GDestroyNotify drop_context; /* of cairo */
+} RefuseLibrary;
+
+extern const RefuseLibrary refuse_library;
+
 /* Makes criticals and warnings counted instead of fatal. */
 void refuse_init (void);
 /* Returns the first of them since the last call, or NULL; borrowed. */

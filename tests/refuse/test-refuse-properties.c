@@ -507,6 +507,11 @@ enough_values_were_set (void)
 {
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
   g_test_message ("%u values read, %u compared with those of functions", n_read, n_compared);
+  if (refuse_library.make != NULL) /* of few classes */
+    {
+      g_assert_cmpuint (MIN (MIN (n_kept, n_watched), MIN (n_read, n_compared)), >, 20);
+      return;
+    }
   g_assert_cmpuint (n_values, >, 300);
   g_assert_cmpuint (n_kept, >, 300);
   g_assert_cmpuint (n_watched, >, 600);
@@ -577,7 +582,8 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, type, properties_take_all_values);
         g_test_add_data_func (read_path, type, properties_are_what_functions_give);
       }
-  g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
+  if (refuse_library.make == NULL)
+    g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
   g_test_add_func ("/GTorch/properties/enough_values_were_set", enough_values_were_set);
   return g_test_run ();
 }

@@ -173,6 +173,15 @@ is_finish (const Function *function)
          || g_str_has_suffix (function->name, "_finish_lists");
 }
 
+/* The length of a list, which several lists may have. */
+static gint64 *
+length_of (Call *call, guint i)
+{
+  while (call->function->params[i].kind != PARAM_LENGTH)
+    i++;
+  return &call->args[i].i;
+}
+
 /* --- valid arguments --- */
 static void
 set_list (Call *call, guint i)
@@ -204,7 +213,7 @@ set_list (Call *call, guint i)
       n = 6;
       break;
     }
-  call->args[i + 1].i = n;
+  *length_of (call, i) = n;
 }
 
 static void
@@ -383,7 +392,7 @@ is_object (const Param *param)
   if (param->kind == PARAM_FOREIGN)
     return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable")
            && !g_str_equal (param->type, "GObject") && !g_str_equal (param->type, "GValue")
-           && !g_str_equal (param->type, "GVariant");
+           && !g_str_equal (param->type, "GVariant") && !g_str_equal (param->type, "cairo_t");
   return param->get_type != NULL && G_TYPE_IS_OBJECT (param->get_type ());
 }
 
@@ -424,7 +433,7 @@ static gboolean
 wear_out (Call *call, guint i, guint m, Refusal *refusal)
 {
   const Param *param = &call->function->params[i];
-  const guint n = param->kind == PARAM_OBJECTS ? call->args[i + 1].i : 1;
+  const guint n = param->kind == PARAM_OBJECTS ? *length_of (call, i) : 1;
   const gchar *what = "";
   gpointer worn;
 
@@ -473,7 +482,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
       else
         {
           call->args[i].p = NULL;
-          call->args[i + 1].i = 0;
+          *length_of (call, i) = 0;
         }
       refusal->what = g_strdup ("is empty");
       return TRUE;
@@ -481,7 +490,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
       if (param->kind == PARAM_STRINGS)
         call->data[i].strings[1] = NULL;
       else
-        call->args[i + 1].i--;
+        (*length_of (call, i))--;
       refusal->what = g_strdup ("has one less");
       return TRUE;
     case 3:
@@ -489,7 +498,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
         {
           for (k = 0; k < 70; k++)
             call->data[i].ints[k] = 1;
-          call->args[i + 1].i = 70;
+          *length_of (call, i) = 70;
         }
       else if (is_objects)
         {
@@ -511,7 +520,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
         for (k = 0; k < 8; k++)
           call->data[i].ints[k] = G_GINT64_CONSTANT (1) << 31;
       if (is_ints)
-        call->args[i + 1].i = 8;
+        *length_of (call, i) = 8;
       refusal->what = g_strdup (is_objects ? "has a stranger" : "are all 2^31");
       refusal->expect = is_ints ? MAY_FAIL : MAY_COMPLAIN;
       return TRUE;
@@ -532,7 +541,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
     }
   if (m >= G_N_ELEMENTS (whole))
     return FALSE;
-  call->data[i].ints[call->args[i + 1].i - 1] = whole[m];
+  call->data[i].ints[*length_of (call, i) - 1] = whole[m];
   refusal->what = g_strdup_printf ("has %" G_GINT64_FORMAT, whole[m]);
   return TRUE;
 }

@@ -51,7 +51,7 @@ PYTHON_OUTSIDE_STDLIB = {
     r"^tests/monitor/": {"gi", "gtorch"},
     # The binding itself, run by the Python that has gi.
     r"^introspection/python/": {"gi", "gtorch", "numpy"},
-    r"^tests/plot/": {"gi", "gtorch"},
+    r"^tests/(gtk|plot)/": {"gi", "gtorch"},
     # It describes the package that has been built, by the same Python.
     r"^generator/stubs/": {"gi", "gtorch"},
 }

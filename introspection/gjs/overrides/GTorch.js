@@ -22,6 +22,7 @@ const defaults = imports.overrides._gtorch_defaults;
 const derived = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
+const library = imports.overrides._gtorch_library;
 const nn = imports.overrides._gtorch_nn;
 const {place} = imports.overrides._gtorch_place;
 const properties = imports.overrides._gtorch_properties;
@@ -724,35 +725,6 @@ function overrideRun() {
     });
 }
 
-// Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere. JSON,
-// as which console.log() shows objects, has the lines of that text; of tensors, see overrideTensor().
-function overrideText() {
-    const asJSON = {
-        toJSON(_key) {
-            return convert.lines(this.toString());
-        },
-    };
-    for (const name of [...classes, ...Object.keys(owners)]) {
-        const prototype = GTorch[name].prototype ?? {};
-        if (Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
-            convert.addMethods(prototype, {
-                toString() {
-                    return this.to_string();
-                },
-            });
-        } else if (Object.getPrototypeOf(prototype) instanceof GObject.Object &&
-            !(prototype instanceof GTorch.Module || prototype instanceof GTorch.Tensor)) {
-            convert.addMethods(prototype, {
-                toString() {
-                    return `<${convert.nameOf(this.constructor)}>`;
-                },
-            });
-        }
-        if (prototype instanceof GObject.Object && !Object.hasOwn(prototype, 'toJSON'))
-            convert.addMethods(prototype, asJSON);
-    }
-}
-
 function overrideLists() {
     GTorch.DeviceManager.prototype[Symbol.iterator] = function* () {
         for (let i = 0; i < this.get_n_items(); i++)
@@ -803,7 +775,7 @@ function _init() {
     data.setup(GTorch);
     stores.setup(GTorch);
     train.setup(GTorch);
-    overrideText();
+    library.overrideText(GTorch, [...classes, ...Object.keys(owners)], [GTorch.Module, GTorch.Tensor]);
     overrideSeeds();
     overrideLists();
     modules.setup(GTorch);

@@ -5,13 +5,11 @@
 // own callback to the given arguments, and only warns of one too many: then there is no callback, and the
 // promise is never settled.
 
-/* exported setup */
+/* exported install setup */
 
 const {Gio} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {valuesOf} = imports.overrides._gtorch_defaults;
-
-let GTorch;
 
 // Wraps func, whose arguments are followed by an optional callback. Those with a default may be left out, and
 // be given by name.
@@ -58,13 +56,16 @@ function promisifyWithProgress(owner, name) {
     Object.defineProperty(owner[name], 'length', {value: count + 1, configurable: true});
 }
 
-function setup(namespace, {functions, owners}) {
-    GTorch = namespace;
-    promisifyAll(GTorch, functions);
+function install(namespace, {functions, owners}) {
+    promisifyAll(namespace, functions);
     for (const [name, {methods, statics}] of Object.entries(owners)) {
-        promisifyAll(GTorch[name], statics);
-        promisifyAll(GTorch[name].prototype ?? {}, methods);
+        promisifyAll(namespace[name], statics);
+        promisifyAll(namespace[name].prototype ?? {}, methods);
     }
+}
+
+function setup(GTorch, tables) {
+    install(GTorch, tables);
     for (const name of ['load', 'load_file'])
         promisifyWithProgress(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])

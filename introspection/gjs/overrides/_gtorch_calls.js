@@ -5,7 +5,7 @@
 // 0, a string to NaN, and invalid enum values to the first member. The table comes from the GIR. All
 // other overrides of a function call the checked one.
 
-/* exported setup */
+/* exported install setup */
 
 const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -14,8 +14,15 @@ const {functions, owners} = imports.overrides._gtorch_calls_table;
 
 let GTorch;
 
-function classOf(type) {
-    return type.startsWith('Gio.') ? Gio[type.slice('Gio.'.length)] : GTorch[type];
+// A tensor, or numbers of which one is made.
+function tensor(name, argName, value) {
+    if (value === null || value instanceof GTorch.Tensor)
+        return value;
+    if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
+        throw new TypeError(`${name}: ${argName} must be a Tensor or an array of numbers, not ` +
+            convert.describe(value));
+    }
+    return convert.make(value);
 }
 
 // A text is its bytes in UTF-8.
@@ -52,6 +59,8 @@ function one(name, argName, kind, value) {
         return bytes(name, argName, value);
     case 'file':
         return file(name, argName, value);
+    case 'tensor':
+        return tensor(name, argName, value);
     case 'size':
         return value === null || value instanceof GTorch.Size
             ? value : GTorch.Size.new(convert.integers(name, argName, value));
@@ -68,7 +77,7 @@ function one(name, argName, kind, value) {
     default:
         if (kind.startsWith('object:')) {
             const type = kind.slice('object:'.length);
-            if (value !== null && !(value instanceof classOf(type)))
+            if (value !== null && !(value instanceof convert.lookUp(type)))
                 throw new TypeError(`${name}: ${argName} must be a ${type}, not ${convert.describe(value)}`);
             return value;
         }
@@ -92,8 +101,10 @@ function many(name, argName, kind, value) {
     // from() visits holes, too
     return Array.from(value, (item, i) => {
         const place = `element ${i} of ${argName}`;
-        if (item === null && kind.startsWith('object:'))
-            throw new TypeError(`${name}: ${place} must be a ${kind.slice('object:'.length)}, not null`);
+        const type = kind === 'tensor' ? 'Tensor'
+            : kind.startsWith('object:') ? kind.slice('object:'.length) : null;
+        if (item === null && type !== null)
+            throw new TypeError(`${name}: ${place} must be a ${type}, not null`);
         return one(name, place, kind, item);
     });
 }
@@ -132,7 +143,17 @@ function mustBeThere(name, required, given) {
     }
 }
 
-function checked(name, raw, {args = [], callbacks = [], names = [], required = [], returns = null}) {
+// Arrays that have one length in C, which takes that of one of them.
+function mustHaveOneLength(name, names, arrays, given) {
+    const lengths = arrays.map(key => given[names.indexOf(key)]?.length);
+    if (lengths.some(one => one !== lengths[0])) {
+        const found = arrays.map((key, i) => `${lengths[i] ?? 0} of ${key}`).join(' and ');
+        throw new TypeError(`${name}: ${arrays.join(' and ')} must have as many elements, not ${found}`);
+    }
+}
+
+function checked(name, raw, entry) {
+    const {args = [], callbacks = [], names = [], required = [], returns = null} = entry;
     if (callbacks.length > 0)
         raw = once(name, raw, callbacks);
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
@@ -152,6 +173,8 @@ function checked(name, raw, {args = [], callbacks = [], names = [], required = [
             if (position < given.length)
                 given[position] = check(name, argName, kind, given[position]);
         }
+        if (entry.same_length !== undefined)
+            mustHaveOneLength(name, names, entry.same_length, given);
         const result = raw.apply(this, given);
         return returns === null ? result : protectPrivate(result, returns);
     };
@@ -159,20 +182,44 @@ function checked(name, raw, {args = [], callbacks = [], names = [], required = [
     return func;
 }
 
-function replace(owner, table, prefix = '') {
+// Names the function in what gjs itself throws.
+function named(name, func) {
+    const wrapper = function (...given) {
+        try {
+            return func.apply(this, given);
+        } catch (error) {
+            if (!(error instanceof Error) || error.message.includes(name))
+                throw error;
+            const Kind = error.constructor === Error ? TypeError : error.constructor; // gjs has no kinds
+            throw new Kind(`${name}: ${error.message}`);
+        }
+    };
+    Object.defineProperty(wrapper, 'length', {value: func.length, configurable: true});
+    return wrapper;
+}
+
+function replace(owner, table, prefix, isLibrary) {
     for (const [name, entry] of Object.entries(table)) {
         const own = name in owner ? Object.getOwnPropertyDescriptor(owner, name) : undefined;
         const whole = /^new/.test(name) ? prefix + name : name;
-        if (typeof own?.value === 'function') // and no property of the same name
-            owner[name] = checked(whole, own.value, entry);
+        if (typeof own?.value !== 'function') // but a property of the same name
+            continue;
+        const func = checked(whole, own.value, entry);
+        owner[name] = isLibrary ? named(name, func) : func;
+    }
+}
+
+// Checks the functions of a namespace by its table.
+function install(namespace, table) {
+    const isLibrary = namespace !== GTorch; // one beside it
+    replace(namespace, table.functions, '', isLibrary);
+    for (const [name, {methods, statics}] of Object.entries(table.owners)) {
+        replace(namespace[name], statics, `${name}.`, isLibrary);
+        replace(namespace[name].prototype ?? {}, methods, '', isLibrary);
     }
 }
 
 function setup(namespace) {
     GTorch = namespace;
-    replace(GTorch, functions);
-    for (const [name, {methods, statics}] of Object.entries(owners)) {
-        replace(GTorch[name], statics, `${name}.`);
-        replace(GTorch[name].prototype ?? {}, methods);
-    }
+    install(GTorch, {functions, owners});
 }

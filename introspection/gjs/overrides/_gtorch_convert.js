@@ -6,8 +6,8 @@
 
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
    enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
-   lastOptions lines list make nameOf nulIn number options plainFunction setup surplus target tensor toArray
-   toTypedArray whole */
+   lastOptions lines list lookUp make nameOf nulIn number options plainFunction setup surplus target tensor
+   toArray toTypedArray whole */
 
 const {GObject} = imports.gi;
 
@@ -39,13 +39,21 @@ function setup(namespace) {
     ];
 }
 
+// Returns what has the name: those of other namespaces than GTorch begin with theirs.
+function lookUp(path) {
+    const keys = path.split('.');
+    const isElsewhere = keys.length > 1 && GTorch[keys[0]] === undefined;
+    const root = keys[0] === 'cairo' ? imports : isElsewhere ? imports.gi : GTorch;
+    return keys.reduce((owner, key) => owner[key], root);
+}
+
 function isOptions(value) {
     return value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 // Returns the name of a class as programs write it, without the prefix that gjs adds.
 function nameOf(klass) {
-    return klass.name.replace(/^(GTorch_|unknown_GTorch)/, '') || GObject.type_name(klass.$gtype);
+    return klass.name.replace(/^(GTorch[A-Za-z]*_|unknown_GTorch)/, '') || GObject.type_name(klass.$gtype);
 }
 
 function describe(value) {
@@ -229,7 +237,7 @@ function choices(members) {
 }
 
 function enumeration(name, argName, type, value) {
-    const members = GTorch[type];
+    const members = lookUp(type);
     if (!numbersOf.has(type))
         numbersOf.set(type, new Set(Object.values(members).filter(one => typeof one === 'number')));
     const key = typeof value === 'string' ? value.toUpperCase().replace(/-/g, '_') : null;
@@ -237,7 +245,8 @@ function enumeration(name, argName, type, value) {
         return members[key];
     if (!numbersOf.get(type).has(value)) {
         throw new TypeError(
-            `${name}: ${argName} must be a GTorch.${type}, ${choices(members)}, not ${describe(value)}`);
+            `${name}: ${argName} must be a ${type.includes('.') ? '' : 'GTorch.'}${type}, ` +
+            `${choices(members)}, not ${describe(value)}`);
     }
     return value;
 }

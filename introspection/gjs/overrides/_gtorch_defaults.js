@@ -12,14 +12,11 @@
 
 const convert = imports.overrides._gtorch_convert;
 
-let GTorch;
-
-// The value of a default: a text is written with quotes, and what the namespace has by its name.
+// The value of a default: a text is written with quotes, and what a namespace has by its name.
 function valueOf(value) {
     if (typeof value !== 'string')
         return value;
-    return value.startsWith('"') ? JSON.parse(value)
-        : value.split('.').reduce((owner, key) => owner[key], GTorch);
+    return value.startsWith('"') ? JSON.parse(value) : convert.lookUp(value);
 }
 
 function valuesOf(defaults) {
@@ -50,10 +47,9 @@ function replace(owner, table, prefix = '') {
 }
 
 function setup(namespace, {functions, owners}) {
-    GTorch = namespace;
-    replace(GTorch, functions);
+    replace(namespace, functions);
     for (const [name, {methods, statics}] of Object.entries(owners)) {
-        replace(GTorch[name], statics, `${name}.`);
-        replace(GTorch[name].prototype ?? {}, methods);
+        replace(namespace[name], statics, `${name}.`);
+        replace(namespace[name].prototype ?? {}, methods);
     }
 }

@@ -4,7 +4,7 @@
 // Properties accept valid values only. gjs converts a string to NaN for a number and to 0 for an
 // enumeration, any object to true for a flag, and only warns where a property is read-only.
 
-/* exported checked construction protectPrivate set setup */
+/* exported checked construction install protectPrivate set setup */
 
 const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -14,6 +14,21 @@ const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
 
 let GTorch;
+
+// The namespaces of the library and of those beside it: what their types begin with, classes and functions.
+const spaces = [];
+
+// Returns the name of a type of one of these, as convert.lookUp() takes it.
+function ownName(typeName) {
+    const {prefix} = [...spaces].reverse().find(space => typeName.startsWith(space.prefix));
+    const name = typeName.slice(prefix.length);
+    return prefix === 'GTorch' ? name : `${prefix}.${name}`;
+}
+
+function isOwnClass(typeName) {
+    return spaces.some(({prefix, classes: own}) =>
+        typeName.startsWith(prefix) && own.includes(typeName.slice(prefix.length)));
+}
 
 const WHOLE = {
     guchar: 'uint8', gint: 'int32', guint: 'uint32', gint64: 'int64', guint64: 'uint64',
@@ -37,7 +52,7 @@ function checked(what, spec, value, arg = {}) {
     if (name === 'GTorchDType')
         return convert.enumeration(what, 'the value', 'DType', value ?? GTorch.DType.NONE);
     if (GObject.type_is_a(type, GObject.TYPE_ENUM))
-        return convert.enumeration(what, 'the value', name.replace('GTorch', ''), value);
+        return convert.enumeration(what, 'the value', ownName(name), value);
     if (GObject.type_is_a(type, GObject.TYPE_FLAGS))
         return convert.bounded(what, 'the value', 'uint32', value);
     if (name === 'gchararray' && value !== null && typeof value !== 'string')
@@ -111,7 +126,8 @@ function assign(what, object, raw, value, check) {
     }
 }
 
-function replace(prototype, className, spec, key) {
+// In the libraries beside this one, setters of C check values, and tell why they refuse one.
+function replace(prototype, className, spec, key, isLibrary) {
     const raw = Object.getOwnPropertyDescriptor(prototype, key);
     if (!raw?.get || !raw.configurable)
         return;
@@ -136,7 +152,10 @@ function replace(prototype, className, spec, key) {
                 this.set_setting(spec.name.replace(/-/g, '_'), checked(what, spec, value, arg));
                 return;
             }
-            if (spec.flags & WRITABLE)
+            const setter = isLibrary ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
+            if (spec.flags & WRITABLE && setter?.length === 1)
+                setter.call(this, value);
+            else if (spec.flags & WRITABLE)
                 assign(what, this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
@@ -144,21 +163,21 @@ function replace(prototype, className, spec, key) {
     });
 }
 
-function protectPrototype(prototype, className, specs) {
+function protectPrototype(prototype, className, specs, isLibrary = false) {
     for (const spec of specs) {
         const key = spec.name.replace(/-/g, '_');
         const camel = spec.name.replace(/-(.)/g, (_all, letter) => letter.toUpperCase());
         for (const name of new Set([key, spec.name, camel]))
-            replace(prototype, className, spec, name);
+            replace(prototype, className, spec, name, isLibrary);
     }
 }
 
 // Checks assignments to the properties that a class adds to its parent's.
-function protect(name) {
-    const specs = GTorch[name].list_properties();
-    const own = specs.filter(spec => GObject.type_name(spec.owner_type) === `GTorch${name}`);
+function protect({namespace, prefix}, name) {
+    const specs = namespace[name].list_properties();
+    const own = specs.filter(spec => GObject.type_name(spec.owner_type) === `${prefix}${name}`);
 
-    protectPrototype(GTorch[name].prototype, name, own);
+    protectPrototype(namespace[name].prototype, name, own, namespace !== GTorch);
 }
 
 const PRIVATE = ['Device', 'Stream'];
@@ -434,9 +453,9 @@ const RENAMED = {Trainer: {loss: 'loss_module'}};
 
 // new GTorch.DataLoader(dataset, 16, {num_workers: 2}): the arguments of new() in C by position, then
 // properties.
-function byPosition(name, given) {
-    const names = owners[name]?.statics.new?.names?.map(key => RENAMED[name]?.[key] ?? key);
-    const {prototype} = GTorch[name] ?? {};
+function byPosition({namespace, owners: functions}, name, given) {
+    const names = functions[name]?.statics.new?.names?.map(key => RENAMED[name]?.[key] ?? key);
+    const {prototype} = namespace[name] ?? {};
     const isMade = prototype instanceof GTorch.Module || prototype instanceof GTorch.Optimizer ||
         prototype instanceof GTorch.LRScheduler; // nn.Linear(1, 2) and so on
     const isAddress = name === 'ArrowReader'; // what a number would be
@@ -450,29 +469,37 @@ function byPosition(name, given) {
 }
 
 // What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
-function protectConstruction(prototype) {
+function protectConstruction(space, prototype) {
     const init = prototype._init;
+    const {CONSTRUCT, CONSTRUCT_ONLY} = GObject.ParamFlags;
 
     prototype._init = function (...given) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
         const isGiven = given.length > 1 || given[0] !== undefined; // as GObject has it
-        const values = isGiven ? mustBeProperties(name, byPosition(name, withDevice(name, given))) : {};
+        const values = isGiven
+            ? mustBeProperties(name, byPosition(space, name, withDevice(name, given))) : {};
         if (Object.hasOwn(MADE, name) && klass === GTorch[name])
             return makeByFunction(name, values);
+        const later = []; // assignments, which may throw
         const entries = Object.entries(values).map(([key, value]) => {
             const spec = find(klass, key);
             if (spec === null)
                 throw new TypeError(`${name}: there is no property ${key}`);
             const owner = GObject.type_name(spec.owner_type).replace(/^GTorch/, '');
-            if (!classes.includes(owner))
+            if (!isOwnClass(`GTorch${owner}`))
                 return [key, value];
             mustBeWritable(name, key, spec);
+            if (space.namespace !== GTorch && !(spec.flags & (CONSTRUCT | CONSTRUCT_ONLY))) {
+                later.push([spec.name.replace(/-/g, '_'), value]);
+                return null;
+            }
             const arg = LAYERS[owner]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
             const isNone = value === null && arg?.optional;
             return [key, checked(`${name}: ${key}`, spec, value, isNone ? arg : {})];
         });
-        const made = init.call(this, Object.fromEntries(entries));
+        const made = init.call(this, Object.fromEntries(entries.filter(entry => entry !== null)));
+        later.forEach(([key, value]) => (this[key] = value));
         resetByProgram(this);
         return made;
     };
@@ -493,16 +520,16 @@ function set(...given) {
 
 // Refuses attributes that a class of the library does not have, such as misspelt names. Objects of classes
 // that programs derive take any attribute, and modules take members.
-function protectNames(name) {
-    const {prototype} = GTorch[name];
+function protectNames({prototype}, name) {
     const above = Object.getPrototypeOf(prototype);
+    const isPlain = above === GObject.Object.prototype;
     const isPrototype = object => Object.hasOwn(object, 'constructor');
     const trap = {
         set(_target, key, value, object) {
             const isModule = object instanceof GTorch.Module && !isPrototype(object);
             if (isModule && typeof key === 'string' && members.assign(object, key, value))
                 return true;
-            const isFree = typeof key === 'symbol' || isPrototype(object) ||
+            const isFree = typeof key === 'symbol' || isPrototype(object) || !isPlain && key in above ||
                 isProgramsOwn(object.constructor);
             if (object instanceof GTorch.Tensor && typeof key === 'string' && /^-?\d+$/.test(key))
                 throw new TypeError(`Tensor: x[${key}] = value is x.put_at(${key}, value)`);
@@ -548,14 +575,22 @@ function forbidDerived(name) {
     };
 }
 
+// Protects the classes of a namespace, of which some are not derived from others of it. Any attribute may be
+// set on objects of the classes in free.
+function install(space, free = []) {
+    const {namespace, classes: all} = space;
+    const prototypes = all.map(name => namespace[name].prototype);
+    const roots = all.filter(name => !prototypes.includes(Object.getPrototypeOf(namespace[name].prototype)));
+    spaces.push(space);
+    all.forEach(name => protect(space, name));
+    roots.forEach(name => protectConstruction(space, namespace[name].prototype));
+    roots.filter(name => !free.includes(name)).forEach(name => protectNames(namespace[name], name));
+}
+
 function setup(namespace) {
     GTorch = namespace;
-    classes.forEach(protect);
-    const roots = classes.filter(name =>
-        Object.getPrototypeOf(GTorch[name].prototype) === GObject.Object.prototype);
-    roots.forEach(name => protectConstruction(GTorch[name].prototype));
     // A context takes what a program's function keeps for its backward().
-    roots.filter(name => name !== 'FunctionContext').forEach(protectNames);
+    install({namespace, prefix: 'GTorch', classes, owners}, ['FunctionContext']);
     Object.keys(FINAL).forEach(forbidDerived);
     overrideDevice(GTorch.Device.prototype);
 }

@@ -42,7 +42,7 @@ from gi.overrides import _gtorch_later as _later  # noqa: E402
 from gi.overrides._gtorch_arguments import described as _described  # noqa: E402
 
 _PREFIX = f'{_later.NAME}.'
-_FILES = ('array_api', 'distributed')  # submodules that are files, which few programs need
+_FILES = ('array_api', 'distributed', 'gtk', 'plot')  # submodules that are files, which few programs need
 
 
 def _share_submodules():
@@ -56,7 +56,7 @@ def _share_submodules():
                 setattr(here, short, module)
 
 
-_later.Finder(__name__, _FILES)
+_later.Finder(__name__, (*_FILES, '_beside'))
 _later.when_complete(_share_submodules)
 
 

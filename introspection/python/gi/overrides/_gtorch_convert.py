@@ -140,7 +140,8 @@ def convert_enum(enum, value, where):
             raise ValueError(f'{where} must be {_choices(enum)}, not {value!r}')
         return member
     if not isinstance(value, enum):
-        raise TypeError(f'{where} must be a GTorch.{enum.__name__}, {_choices(enum)}, not {value!r}')
+        space = enum.__module__.rpartition('.')[2]
+        raise TypeError(f'{where} must be a {space}.{enum.__name__}, {_choices(enum)}, not {value!r}')
     return value
 
 

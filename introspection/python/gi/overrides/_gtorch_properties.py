@@ -17,22 +17,37 @@ from gi.repository import Gio, GLib, GObject
 
 from gi.overrides._gtorch_later import FUNCTIONS, NAME, complete
 
-OWN = ('gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__')
+OWN = ['gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__']  # modules of the library's classes
+SPACES = ['GTorch']  # its namespaces; those of the libraries beside it are before it
 FLAGS = GObject.ParamFlags
 WHOLE = tuple(GObject.GType.from_name(f'g{name}') for name in ('int', 'uint', 'int64', 'uint64'))
 
 
 def python_class(kind):
     """Returns the class for a GType, which is created on first use."""
-    if kind.pytype is None and kind.name.startswith('GTorch'):
-        getattr(get_introspection_module('GTorch'), kind.name[len('GTorch') :])
+    space = next((one for one in SPACES if kind.name.startswith(one)), None)
+    if kind.pytype is None and space is not None:
+        getattr(get_introspection_module(space), kind.name.removeprefix(space))
     return kind.pytype
+
+
+def shown_kind(kind):
+    """The name of a GType as programs know it."""
+    space = next((one for one in SPACES if kind.name.startswith(one)), '')
+    return kind.name.removeprefix(space)
 
 
 def spec_of(owner, name):
     """What GObject knows of the object's property, or None."""
     name = name.replace('_', '-')
     return next((spec for spec in GObject.list_properties(type(owner)) if spec.name == name), None)
+
+
+def in_range(name, spec, value):
+    """@value, which must be in the range of the property: GObject only warns of another one, and keeps the former."""
+    if not hasattr(spec, 'minimum') or spec.flags & FLAGS.LAX_VALIDATION or spec.minimum <= value <= spec.maximum:
+        return value
+    raise ValueError(f'{name} must be from {spec.minimum:g} to {spec.maximum:g}, not {value}')
 
 
 def convert(owner, spec, value, shown=None):
@@ -73,11 +88,13 @@ def convert(owner, spec, value, shown=None):
                 return function(value)
             except TypeError as error:
                 raise TypeError(f'{name}: {error}') from None
+            except GLib.Error as error:  # of a tensor of several elements
+                raise ValueError(f'{name}: {error}') from None
     if kind.name == 'GTorchDevice':
         return conversions.convert_device(value)
     if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
         if not isinstance(value, python_class(kind) or GObject.Object):
-            raise TypeError(f'{name} must be a {kind.name.removeprefix("GTorch")} or None, not {type(value).__name__}')
+            raise TypeError(f'{name} must be a {shown_kind(kind)} or None, not {type(value).__name__}')
     return value
 
 
@@ -110,7 +127,12 @@ def attribute(spec, function=None, check=None):
     class that tells whether its settings are valid."""
     name = spec.name
     is_list, is_tensor = spec.value_type.name in ('GTorchSize', 'GTorchFactors'), spec.value_type.name == 'GTorchTensor'
-    put = function or (lambda self, value: GObject.Object.set_property(self, name, value))
+
+    def put_checked(self, value):
+        where = f'{type(self).__name__}.{name.replace("-", "_")}'
+        GObject.Object.set_property(self, name, in_range(where, spec, value))
+
+    put = function or put_checked
 
     def get(self):
         value = GObject.Object.get_property(self, name)
@@ -154,6 +176,19 @@ def set_attribute(self, name, value):
     GObject.Object.__setattr__(self, name, value)
 
 
+def checked_properties(cls, properties, _shown=types.MappingProxyType({})):
+    """The values of properties for a new object, of which those of the library are converted."""
+    specs = {spec.name.replace('-', '_'): spec for spec in GObject.list_properties(cls)}
+    for key in properties:
+        if key.replace('-', '_') not in specs:
+            raise TypeError(f'{cls.__name__}() has no argument {key!r}')
+    found = {}
+    for key, value in properties.items():
+        spec = specs[key.replace('-', '_')]
+        found[key] = convert(cls, spec, value, _shown.get(key)) if spec.owner_type.name.startswith('GTorch') else value
+    return found
+
+
 def initialize(self, *args, _shown=types.MappingProxyType({}), **properties):
     """Makes the object of C with properties, which are checked as those that are set later. @_shown has the names of
     arguments that are not those of the properties."""
@@ -161,13 +196,7 @@ def initialize(self, *args, _shown=types.MappingProxyType({}), **properties):
     if args:
         raise TypeError(f'{cls.__name__}() takes nothing by position, but {len(args)} were given')
     if properties:
-        specs = {spec.name.replace('-', '_'): spec for spec in GObject.list_properties(cls)}
-        for key in properties:
-            if key.replace('-', '_') not in specs:
-                raise TypeError(f'{cls.__name__}() has no argument {key!r}')
-        properties = {
-            key: convert(cls, specs[key.replace('-', '_')], value, _shown.get(key)) for key, value in properties.items()
-        }
+        properties = checked_properties(cls, properties, _shown)
     GObject.Object.__init__(self, **properties)
     if isinstance(self, Gio.Initable):
         self.init(None)  # the object is of no use before that, which may fail
@@ -177,7 +206,8 @@ initialize.__text_signature__ = '($self, **properties)'
 
 def represent(self):
     """The text of an object without one of its own: PyGObject's has the name of the class in C."""
-    return f'<GTorch.{type(self).__name__} object at {id(self):#x}>'
+    space = type(self).__module__.rpartition('.')[2]
+    return f'<{space if space in SPACES else "GTorch"}.{type(self).__name__} object at {id(self):#x}>'
 
 
 def is_place(cls, name):

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Plots in JavaScript: options, defaults, names of files, and what is converted.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+import GTorchPlot from 'gi://GTorchPlot?version=1';
+
+import {add, assert, equal, run, throws} from '../bindings/tap.js';
+
+const folder = GLib.dir_make_tmp('gtorch-plot-XXXXXX');
+const path = name => GLib.build_filenamev([folder, name]);
+const size = name => Gio.File.new_for_path(path(name)).query_info('standard::size', 0, null).get_size();
+
+add('files_are_named_by_their_paths', async () => {
+    const figure = GTorchPlot.lines([GTorch.rand([5])]);
+    figure.save(path('a.svg'));
+    figure.save(Gio.File.new_for_path(path('b.svg')));
+    equal(await figure.save_async(path('c.svg')), true);
+    assert(['a.svg', 'b.svg', 'c.svg'].every(name => size(name) > 1000));
+    throws(() => figure.save(path('a.bmp')), error => error.message.startsWith('plot_figure_save: '));
+});
+
+add('arguments_have_defaults_and_names', () => {
+    const figure = GTorchPlot.histogram(GTorch.rand([100]), {n_bins: 7});
+    const [bars] = figure.get_axes().items;
+    equal(bars.n_bins, 7);
+    equal(GTorchPlot.images(GTorch.rand([4, 2, 2]), {titles: ['a', 'b', 'c', 'd']}).n_columns, 2);
+    const axes = new GTorchPlot.Figure().get_axes({column: 1});
+    const line = axes.add_line({y: [1, 2, 4]});
+    equal([line.n_points, line.label], [3, null]);
+    equal(axes.add_line([0, 2], new Float64Array([1, 5]), {label: 'b'}).get_point(1), [true, 2, 5]);
+    assert(figure.to_bytes().get_size() > 100);
+});
+
+add('objects_are_made_with_options', () => {
+    const line = new GTorchPlot.Line('loss', {color: '#ff0000', style: 'both', width: 3});
+    equal([line.label, line.color, line.style, line.width], ['loss', '#ff0000', GTorchPlot.Style.BOTH, 3]);
+    const figure = new GTorchPlot.Figure({title: 'a', scheme: 'dark', width: 300});
+    equal([figure.title, figure.scheme, figure.width], ['a', GTorchPlot.Scheme.DARK, 300]);
+    equal(String(figure), '<Figure>');
+    throws(() => new GTorchPlot.Figure({heigth: 3}), error => /no property heigth/.test(error.message));
+    throws(() => new GTorchPlot.Line({color: 'red'}), error => /“red” is no colour/.test(error.message));
+    throws(() => new GTorchPlot.Figure({scheme: 'blue'}), error => /'light' or 'dark'/.test(error.message));
+});
+
+add('lists_of_one_length_are_compared', () => {
+    const line = new GTorchPlot.Line();
+    line.set_points([1, 2, 3], [4, 5, 6]);
+    equal(line.n_points, 3);
+    throws(() => line.set_points([1, 2, 3], [4, 5]), error =>
+        error.message === 'set_points: x and y must have as many elements, not 3 of x and 2 of y');
+});
+
+await run();
