@@ -12,7 +12,7 @@
 
 #include "base/gtorch-error.h"
 #include "device/gtorch-device-private.h"
-#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-calls-private.h"
 #include "tensor/gtorch-hold-private.h"
 
 #define ANY_RANK -1
@@ -219,6 +219,16 @@ check_overlap (GTorchCollective *self, GError **error)
   return TRUE;
 }
 
+static gint64
+lane_of (const GTorchCollective *collective)
+{
+  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
+
+  return is_send || collective->kind == GTORCH_COLLECTIVE_RECEIVE
+             ? gtorch_group_lane_of_message (is_send, collective->root, collective->tag)
+             : GTORCH_GROUP_LANE_COLLECTIVES;
+}
+
 /* Takes the collective. */
 static GTorchWork *
 begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
@@ -227,7 +237,9 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
   g_autoptr (GTorchWork) work = NULL;
 
-  if (engine == NULL || !check_overlap (collective, error))
+  if (engine == NULL
+      || !gtorch_group_calls_check (group, lane_of (collective), collective->name, error)
+      || !check_overlap (collective, error))
     return NULL;
   work = gtorch_work_new (collective->name,
                           gtorch_process_group_next_sequence (

@@ -26,6 +26,13 @@ void gtorch_trainer_set_validation_step (GTorchTrainer *self, GTorchTrainerStepF
                                          gpointer user_data, GDestroyNotify destroy);
 
 GTORCH_AVAILABLE_IN_0_1
+void gtorch_trainer_set_save_function (GTorchTrainer *self, GTorchTrainerSaveFunc func,
+                                       gpointer user_data, GDestroyNotify destroy);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_trainer_set_load_function (GTorchTrainer *self, GTorchTrainerLoadFunc func,
+                                       gpointer user_data, GDestroyNotify destroy);
+
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_best (GTorchTrainer *self);
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_trainer_get_result_names (GTorchTrainer *self) G_GNUC_WARN_UNUSED_RESULT;
@@ -44,5 +51,25 @@ gboolean gtorch_trainer_load_checkpoint (GTorchTrainer *self, GFile *file,
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_trainer_resume (GTorchTrainer *self, gboolean *found, GCancellable *cancellable,
                                 GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_trainer_save_checkpoint_async (GTorchTrainer *self, GFile *file, int io_priority,
+                                           GCancellable *cancellable, GAsyncReadyCallback callback,
+                                           gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_trainer_save_checkpoint_finish (GTorchTrainer *self, GAsyncResult *result,
+                                                GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_trainer_load_checkpoint_async (GTorchTrainer *self, GFile *file, int io_priority,
+                                           GCancellable *cancellable, GAsyncReadyCallback callback,
+                                           gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_trainer_load_checkpoint_finish (GTorchTrainer *self, GAsyncResult *result,
+                                                GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_trainer_resume_async (GTorchTrainer *self, int io_priority, GCancellable *cancellable,
+                                  GAsyncReadyCallback callback, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_trainer_resume_finish (GTorchTrainer *self, GAsyncResult *result, gboolean *found,
+                                       GError **error);
 
 G_END_DECLS

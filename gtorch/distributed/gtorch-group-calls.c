@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "distributed/gtorch-group-calls-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-error.h"
+
+typedef struct
+{
+  GQueue calls;    /* the first is under way */
+  GThread *thread; /* that works for it */
+} Lane;
+
+typedef struct
+{
+  gint ref_count;
+  GTorchProcessGroup *group;
+  GMainContext *context;
+  GCancellable *cancellable;
+  gint64 lane;
+  GTorchGroupFunc func;
+  gpointer data;
+  GDestroyNotify free_data, free_result;
+  const gchar *name;
+  GSource *source; /* NULL without a cancellable */
+  GMutex lock;
+  GTask *task; /* protected by the lock; NULL: returned */
+} Call;
+
+static void start (Call *call);
+
+static void
+lane_free (gpointer data)
+{
+  Lane *lane = data;
+
+  g_queue_clear (&lane->calls);
+  g_free (lane);
+}
+
+void
+gtorch_group_calls_init (GTorchGroupCalls *self)
+{
+  g_mutex_init (&self->lock);
+  self->lanes = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, lane_free);
+}
+
+void
+gtorch_group_calls_clear (GTorchGroupCalls *self)
+{
+  g_hash_table_unref (self->lanes);
+  g_mutex_clear (&self->lock);
+}
+
+gint64
+gtorch_group_lane_of_message (gboolean is_send, gint other, gint tag)
+{
+  return ((gint64) (is_send ? 1 : 0) << 56) | ((gint64) (guint16) tag << 32) | (guint32) other;
+}
+
+gboolean
+gtorch_group_calls_check (GTorchProcessGroup *group, gint64 key, const gchar *name, GError **error)
+{
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (group);
+  const gchar *other = NULL;
+  Lane *lane;
+
+  if (g_atomic_int_get (&self->n_calls) == 0)
+    return TRUE;
+  g_mutex_lock (&self->lock);
+  lane = g_hash_table_lookup (self->lanes, &key);
+  if (lane != NULL && lane->thread != g_thread_self ())
+    other = ((Call *) g_queue_peek_head (&lane->calls))->name;
+  g_mutex_unlock (&self->lock);
+  if (other != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s () of the group has not ended, and what the ranks exchange has one "
+                    "order"),
+                 name, other);
+  return other == NULL;
+}
+
+static gboolean
+remove_source (gpointer data)
+{
+  return G_SOURCE_REMOVE;
+}
+
+/* This may be the last reference: the group ends where it was used. */
+static void
+drop_group (GTorchProcessGroup *group, GMainContext *context)
+{
+  g_autoptr (GSource) source = g_idle_source_new ();
+
+  g_source_set_callback (source, remove_source, group, g_object_unref);
+  g_source_attach (source, context);
+}
+
+static void
+call_unref (gpointer data)
+{
+  Call *call = data;
+
+  if (!g_atomic_int_dec_and_test (&call->ref_count))
+    return;
+  if (call->free_data != NULL)
+    call->free_data (call->data);
+  g_clear_object (&call->cancellable);
+  g_clear_pointer (&call->source, g_source_unref);
+  drop_group (call->group, call->context);
+  g_main_context_unref (call->context);
+  g_mutex_clear (&call->lock);
+  g_free (call);
+}
+
+static GTask *
+take_task (Call *call)
+{
+  GTask *task;
+
+  g_mutex_lock (&call->lock);
+  task = g_steal_pointer (&call->task);
+  g_mutex_unlock (&call->lock);
+  return task;
+}
+
+static gboolean
+on_cancelled (GCancellable *cancellable, gpointer data)
+{
+  g_autoptr (GTask) task = take_task (data);
+
+  if (task != NULL)
+    g_task_return_error_if_cancelled (task);
+  return G_SOURCE_REMOVE;
+}
+
+/* Takes the error. */
+static void
+end (Call *call, gpointer result, GError *error)
+{
+  g_autoptr (GTask) task = take_task (call);
+
+  if (call->source != NULL)
+    g_source_destroy (call->source);
+  if (task != NULL && result != NULL)
+    g_task_return_pointer (task, result, call->free_result);
+  else if (task != NULL)
+    g_task_return_error (task, error);
+  else
+    {
+      if (result != NULL && call->free_result != NULL)
+        call->free_result (result);
+      g_clear_error (&error);
+    }
+}
+
+/* The next one of the lane; NULL: none. */
+static Call *
+leave (Call *call)
+{
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
+  Lane *lane;
+  Call *next;
+
+  g_mutex_lock (&self->lock);
+  lane = g_hash_table_lookup (self->lanes, &call->lane);
+  lane->thread = NULL;
+  g_queue_pop_head (&lane->calls);
+  next = g_queue_peek_head (&lane->calls);
+  if (next == NULL)
+    g_hash_table_remove (self->lanes, &call->lane);
+  g_atomic_int_dec_and_test (&self->n_calls);
+  g_mutex_unlock (&self->lock);
+  return next;
+}
+
+static void
+run_call (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Call *call = data, *next;
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
+  GError *error = NULL;
+  gpointer result;
+
+  g_mutex_lock (&self->lock);
+  ((Lane *) g_hash_table_lookup (self->lanes, &call->lane))->thread = g_thread_self ();
+  g_mutex_unlock (&self->lock);
+  result = call->func (call->group, call->data, call->cancellable, &error);
+  next = leave (call);
+  end (call, result, error);
+  if (next != NULL)
+    start (next);
+}
+
+/* Takes the call. */
+static void
+start (Call *call)
+{
+  g_autoptr (GTask) worker = g_task_new (NULL, NULL, NULL, NULL);
+
+  g_task_set_name (worker, call->name);
+  g_task_set_task_data (worker, call, call_unref);
+  g_task_run_in_thread (worker, run_call);
+}
+
+static void
+watch (Call *call)
+{
+  if (call->cancellable == NULL)
+    return;
+  call->source = g_cancellable_source_new (call->cancellable);
+  g_atomic_int_inc (&call->ref_count);
+  g_source_set_callback (call->source, G_SOURCE_FUNC (on_cancelled), call, call_unref);
+  g_source_attach (call->source, call->context);
+}
+
+void
+gtorch_group_calls_begin (GTask *task, gint64 key, GTorchGroupFunc func, gpointer data,
+                          GDestroyNotify free_data, GDestroyNotify free_result)
+{
+  GTorchProcessGroup *group = g_task_get_source_object (task);
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (group);
+  gboolean is_first;
+  Call *call;
+  Lane *lane;
+
+  if (g_task_return_error_if_cancelled (task))
+    {
+      if (free_data != NULL)
+        free_data (data);
+      g_object_unref (task);
+      return;
+    }
+  call = g_new0 (Call, 1);
+  call->ref_count = 1;
+  call->group = g_object_ref (group);
+  call->context = g_main_context_ref (g_task_get_context (task));
+  if (g_task_get_cancellable (task) != NULL)
+    call->cancellable = g_object_ref (g_task_get_cancellable (task));
+  call->lane = key;
+  call->func = func;
+  call->data = data;
+  call->free_data = free_data;
+  call->free_result = free_result;
+  call->name = g_task_get_name (task);
+  g_mutex_init (&call->lock);
+  call->task = task;
+  watch (call);
+  g_mutex_lock (&self->lock);
+  lane = g_hash_table_lookup (self->lanes, &key);
+  is_first = lane == NULL;
+  if (is_first)
+    {
+      lane = g_new0 (Lane, 1);
+      g_hash_table_insert (self->lanes, g_memdup2 (&key, sizeof key), lane);
+    }
+  g_queue_push_tail (&lane->calls, call);
+  g_atomic_int_inc (&self->n_calls);
+  g_mutex_unlock (&self->lock);
+  if (is_first)
+    start (call);
+}
