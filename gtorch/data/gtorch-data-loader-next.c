@@ -58,7 +58,7 @@ end_wait (GTask *task, GTorchBatch *batch, GError *error)
   drop_source (&wait->wake);
   drop_source (&wait->cancel);
   drop_source (&wait->time);
-  self->is_pending = FALSE;
+  g_atomic_int_set (&self->is_pending, FALSE);
   self->wake = NULL;
   self->waiter = NULL;
   if (error != NULL)
@@ -375,8 +375,13 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
   g_task_set_task_data (task, g_new0 (Wait, 1), wait_free);
   if (gtorch_data_loader_iter_begin_next (self, &error))
     {
-      self->is_pending = !g_cancellable_set_error_if_cancelled (cancellable, &error);
-      g_atomic_int_set (&self->is_busy, FALSE);
+      if (!g_cancellable_set_error_if_cancelled (cancellable, &error))
+        {
+          g_clear_pointer (&self->context, g_main_context_unref);
+          self->context = g_main_context_ref (g_task_get_context (task));
+          g_atomic_int_set (&self->is_pending, TRUE);
+        }
+      gtorch_data_loader_iter_end_next (self);
     }
   if (error != NULL)
     {

@@ -15,6 +15,8 @@ typedef struct
   GThread *thread; /* that works for it */
 } Lane;
 
+/* Belongs to a thread while the function works, and then to the context of the caller, where it ends: the
+ * group may go with it. */
 typedef struct
 {
   gint ref_count;
@@ -23,12 +25,12 @@ typedef struct
   GCancellable *cancellable;
   gint64 lane;
   GTorchGroupFunc func;
-  gpointer data;
+  gpointer data, result;
   GDestroyNotify free_data, free_result;
+  GError *error;
   const gchar *name;
   GSource *source; /* NULL without a cancellable */
-  GMutex lock;
-  GTask *task; /* protected by the lock; NULL: returned */
+  GTask *task;     /* in the context; NULL: returned */
 } Call;
 
 static void start (Call *call);
@@ -84,22 +86,6 @@ gtorch_group_calls_check (GTorchProcessGroup *group, gint64 key, const gchar *na
   return other == NULL;
 }
 
-static gboolean
-remove_source (gpointer data)
-{
-  return G_SOURCE_REMOVE;
-}
-
-/* This may be the last reference: the group ends where it was used. */
-static void
-drop_group (GTorchProcessGroup *group, GMainContext *context)
-{
-  g_autoptr (GSource) source = g_idle_source_new ();
-
-  g_source_set_callback (source, remove_source, group, g_object_unref);
-  g_source_attach (source, context);
-}
-
 static void
 call_unref (gpointer data)
 {
@@ -109,53 +95,49 @@ call_unref (gpointer data)
     return;
   if (call->free_data != NULL)
     call->free_data (call->data);
+  if (call->result != NULL && call->free_result != NULL)
+    call->free_result (call->result);
+  g_clear_error (&call->error);
   g_clear_object (&call->cancellable);
-  g_clear_pointer (&call->source, g_source_unref);
-  drop_group (call->group, call->context);
+  g_clear_object (&call->task);
+  g_object_unref (call->group);
   g_main_context_unref (call->context);
-  g_mutex_clear (&call->lock);
   g_free (call);
-}
-
-static GTask *
-take_task (Call *call)
-{
-  GTask *task;
-
-  g_mutex_lock (&call->lock);
-  task = g_steal_pointer (&call->task);
-  g_mutex_unlock (&call->lock);
-  return task;
 }
 
 static gboolean
 on_cancelled (GCancellable *cancellable, gpointer data)
 {
-  g_autoptr (GTask) task = take_task (data);
+  Call *call = data;
+  g_autoptr (GTask) task = g_steal_pointer (&call->task);
 
   if (task != NULL)
     g_task_return_error_if_cancelled (task);
   return G_SOURCE_REMOVE;
 }
 
-/* Takes the error. */
-static void
-end (Call *call, gpointer result, GError *error)
+static gboolean
+on_ended (gpointer data)
 {
-  g_autoptr (GTask) task = take_task (call);
+  Call *call = data;
+  g_autoptr (GTask) task = g_steal_pointer (&call->task);
 
   if (call->source != NULL)
     g_source_destroy (call->source);
-  if (task != NULL && result != NULL)
-    g_task_return_pointer (task, result, call->free_result);
+  g_clear_pointer (&call->source, g_source_unref);
+  if (task != NULL && call->error == NULL)
+    g_task_return_pointer (task, g_steal_pointer (&call->result), call->free_result);
   else if (task != NULL)
-    g_task_return_error (task, error);
-  else
-    {
-      if (result != NULL && call->free_result != NULL)
-        call->free_result (result);
-      g_clear_error (&error);
-    }
+    g_task_return_error (task, g_steal_pointer (&call->error));
+  return G_SOURCE_REMOVE;
+}
+
+static void
+attach (Call *call, GSource *source, GSourceFunc func)
+{
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, func, call, call_unref);
+  g_source_attach (source, call->context);
 }
 
 /* The next one of the lane; NULL: none. */
@@ -179,19 +161,18 @@ leave (Call *call)
 }
 
 static void
-run_call (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+run_call (GTask *worker, gpointer source, gpointer data, GCancellable *cancellable)
 {
   Call *call = data, *next;
   GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
-  GError *error = NULL;
-  gpointer result;
+  g_autoptr (GSource) end = g_idle_source_new ();
 
   g_mutex_lock (&self->lock);
   ((Lane *) g_hash_table_lookup (self->lanes, &call->lane))->thread = g_thread_self ();
   g_mutex_unlock (&self->lock);
-  result = call->func (call->group, call->data, call->cancellable, &error);
+  call->result = call->func (call->group, call->data, call->cancellable, &call->error);
   next = leave (call);
-  end (call, result, error);
+  attach (call, end, on_ended); /* takes the call */
   if (next != NULL)
     start (next);
 }
@@ -203,19 +184,8 @@ start (Call *call)
   g_autoptr (GTask) worker = g_task_new (NULL, NULL, NULL, NULL);
 
   g_task_set_name (worker, call->name);
-  g_task_set_task_data (worker, call, call_unref);
+  g_task_set_task_data (worker, call, NULL);
   g_task_run_in_thread (worker, run_call);
-}
-
-static void
-watch (Call *call)
-{
-  if (call->cancellable == NULL)
-    return;
-  call->source = g_cancellable_source_new (call->cancellable);
-  g_atomic_int_inc (&call->ref_count);
-  g_source_set_callback (call->source, G_SOURCE_FUNC (on_cancelled), call, call_unref);
-  g_source_attach (call->source, call->context);
 }
 
 void
@@ -247,9 +217,13 @@ gtorch_group_calls_begin (GTask *task, gint64 key, GTorchGroupFunc func, gpointe
   call->free_data = free_data;
   call->free_result = free_result;
   call->name = g_task_get_name (task);
-  g_mutex_init (&call->lock);
   call->task = task;
-  watch (call);
+  if (call->cancellable != NULL)
+    {
+      g_atomic_int_inc (&call->ref_count);
+      call->source = g_cancellable_source_new (call->cancellable);
+      attach (call, call->source, G_SOURCE_FUNC (on_cancelled));
+    }
   g_mutex_lock (&self->lock);
   lane = g_hash_table_lookup (self->lanes, &key);
   is_first = lane == NULL;
