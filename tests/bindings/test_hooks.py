@@ -215,4 +215,39 @@ def exceptions_of_extra_states_arrive():
     raises(TypeError, lambda: net.load_state_dict({**net.state_dict(), '_extra_state': 5}), 'must be a tensor')
 
 
+@tap.case
+def hooks_change_states():
+    net, told = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
+
+    def rename(_module, table, prefix, _metadata):
+        table[f'{prefix}new'] = table.pop(f'{prefix}0.bias')
+
+    def back(_module, table, prefix, _metadata, strict, missing, unexpected, wrong):
+        told.append((strict, missing, unexpected, wrong))
+        table[f'{prefix}0.bias'] = table.pop(f'{prefix}new')
+
+    before = net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: told.append((prefix, keep_vars)))
+    after = net[1].register_state_dict_post_hook(rename)
+    state = net.state_dict()
+    assert list(state) == ['0.weight', '0.bias', '1.0.weight', '1.new'] and told == [('', False)], (list(state), told)
+    assert list(net.state_dict(prefix='a.')) == ['a.0.weight', 'a.0.bias', 'a.1.0.weight', 'a.1.new']
+    raises(GLib.Error, lambda: net.load_state_dict(state), '1.0.bias')
+    loading = net[1].register_load_state_dict_pre_hook(back)
+    told.clear()
+    assert list(net.load_state_dict(state).missing_keys) == [] and told == [(True, [], [], [])], told
+    assert '1.new' in state  # hooks change a copy
+    with net.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.append('x')) as ending:
+        raises(GLib.Error, lambda: net.load_state_dict(state), 'missing: x')
+        assert net.load_state_dict(state, strict=False).missing_keys == ['x']
+    raises(NotImplementedError, lambda: net.load_state_dict(state, assign=True), 'hooks')
+    assert list(copy.deepcopy(net).state_dict()) == list(state)
+    for hook in (before, after, loading, ending):
+        hook.remove()
+        hook.remove()
+    assert list(net.state_dict()) == ['0.weight', '0.bias', '1.0.weight', '1.0.bias']
+    net.register_state_dict_post_hook(lambda *_args: {})
+    raises(RuntimeError, net.state_dict, 'register_state_dict_post_hook', 'gave dict')
+    raises(TypeError, lambda: net.register_state_dict_post_hook(3), 'cannot be called')
+
+
 tap.main()
