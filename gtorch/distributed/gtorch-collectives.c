@@ -219,16 +219,6 @@ check_overlap (GTorchCollective *self, GError **error)
   return TRUE;
 }
 
-static gint64
-lane_of (const GTorchCollective *collective)
-{
-  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
-
-  return is_send || collective->kind == GTORCH_COLLECTIVE_RECEIVE
-             ? gtorch_group_lane_of_message (is_send, collective->root, collective->tag)
-             : GTORCH_GROUP_LANE_COLLECTIVES;
-}
-
 /* Takes the collective. */
 static GTorchWork *
 begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
@@ -237,8 +227,7 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
   g_autoptr (GTorchWork) work = NULL;
 
-  if (engine == NULL
-      || !gtorch_group_calls_check (group, lane_of (collective), collective->name, error)
+  if (engine == NULL || !gtorch_group_calls_check_collective (group, collective, error)
       || !check_overlap (collective, error))
     return NULL;
   work = gtorch_work_new (collective->name,

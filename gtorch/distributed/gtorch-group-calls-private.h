@@ -31,9 +31,12 @@ void gtorch_process_group_set_context (GTorchProcessGroup *group, GMainContext *
 
 gint64 gtorch_group_lane_of_message (gboolean is_send, gint other, gint tag);
 
-/* FALSE with an error while an asynchronous function of the lane goes on, but for that itself. */
+/* FALSE with an error until the program has got the results of the asynchronous functions of the lane, but
+ * for those themselves. */
 gboolean gtorch_group_calls_check (GTorchProcessGroup *group, gint64 lane, const gchar *name,
                                    GError **error);
+gboolean gtorch_group_calls_check_collective (GTorchProcessGroup *group,
+                                              const GTorchCollective *collective, GError **error);
 
 /* Returns NULL with an error, or the result. */
 typedef gpointer (*GTorchGroupFunc) (GTorchProcessGroup *group, gpointer data,

@@ -11,8 +11,10 @@
 
 typedef struct
 {
-  GQueue calls;    /* the first is under way */
-  GThread *thread; /* that works for it */
+  GQueue calls;      /* the first is under way */
+  GThread *thread;   /* that works for it */
+  guint n_open;      /* calls whose results the program has not got yet */
+  const gchar *name; /* of the last one */
 } Lane;
 
 /* Belongs to a thread while the function works, and then to the context of the caller, where it ends: the
@@ -76,7 +78,7 @@ gtorch_group_calls_check (GTorchProcessGroup *group, gint64 key, const gchar *na
   g_mutex_lock (&self->lock);
   lane = g_hash_table_lookup (self->lanes, &key);
   if (lane != NULL && lane->thread != g_thread_self ())
-    other = ((Call *) g_queue_peek_head (&lane->calls))->name;
+    other = lane->name;
   g_mutex_unlock (&self->lock);
   if (other != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -84,6 +86,23 @@ gtorch_group_calls_check (GTorchProcessGroup *group, gint64 key, const gchar *na
                     "order"),
                  name, other);
   return other == NULL;
+}
+
+static gint64
+lane_of (const GTorchCollective *collective)
+{
+  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
+
+  return is_send || collective->kind == GTORCH_COLLECTIVE_RECEIVE
+             ? gtorch_group_lane_of_message (is_send, collective->root, collective->tag)
+             : GTORCH_GROUP_LANE_COLLECTIVES;
+}
+
+gboolean
+gtorch_group_calls_check_collective (GTorchProcessGroup *group, const GTorchCollective *collective,
+                                     GError **error)
+{
+  return gtorch_group_calls_check (group, lane_of (collective), collective->name, error);
 }
 
 static void
@@ -116,12 +135,28 @@ on_cancelled (GCancellable *cancellable, gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+/* The program gets the result now: what it does then is not refused on account of this call. */
+static void
+close_call (Call *call)
+{
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
+  Lane *lane;
+
+  g_mutex_lock (&self->lock);
+  lane = g_hash_table_lookup (self->lanes, &call->lane);
+  if (--lane->n_open == 0)
+    g_hash_table_remove (self->lanes, &call->lane);
+  g_atomic_int_add (&self->n_calls, -1);
+  g_mutex_unlock (&self->lock);
+}
+
 static gboolean
 on_ended (gpointer data)
 {
   Call *call = data;
   g_autoptr (GTask) task = g_steal_pointer (&call->task);
 
+  close_call (call);
   if (call->source != NULL)
     g_source_destroy (call->source);
   g_clear_pointer (&call->source, g_source_unref);
@@ -153,9 +188,6 @@ leave (Call *call)
   lane->thread = NULL;
   g_queue_pop_head (&lane->calls);
   next = g_queue_peek_head (&lane->calls);
-  if (next == NULL)
-    g_hash_table_remove (self->lanes, &call->lane);
-  g_atomic_int_dec_and_test (&self->n_calls);
   g_mutex_unlock (&self->lock);
   return next;
 }
@@ -226,13 +258,15 @@ gtorch_group_calls_begin (GTask *task, gint64 key, GTorchGroupFunc func, gpointe
     }
   g_mutex_lock (&self->lock);
   lane = g_hash_table_lookup (self->lanes, &key);
-  is_first = lane == NULL;
-  if (is_first)
+  if (lane == NULL)
     {
       lane = g_new0 (Lane, 1);
       g_hash_table_insert (self->lanes, g_memdup2 (&key, sizeof key), lane);
     }
+  is_first = g_queue_is_empty (&lane->calls);
   g_queue_push_tail (&lane->calls, call);
+  lane->n_open++;
+  lane->name = call->name;
   g_atomic_int_inc (&self->n_calls);
   g_mutex_unlock (&self->lock);
   if (is_first)

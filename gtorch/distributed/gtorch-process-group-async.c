@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-process-group-async.h"
+
 #include "base/gtorch-task-private.h"
 #include "distributed/gtorch-group-calls-private.h"
 #include "distributed/gtorch-process-group-device.h"

@@ -17,12 +17,4 @@ gboolean gtorch_process_group_end_batch (GTorchProcessGroup *self, GError **erro
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_process_group_abort (GTorchProcessGroup *self, GError **error);
 
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_process_group_bind_device_async (GTorchProcessGroup *self, GTorchDevice *device,
-                                             GCancellable *cancellable,
-                                             GAsyncReadyCallback callback, gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_bind_device_finish (GTorchProcessGroup *self, GAsyncResult *result,
-                                                  GError **error);
-
 G_END_DECLS

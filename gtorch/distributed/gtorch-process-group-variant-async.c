@@ -199,7 +199,8 @@ gtorch_process_group_gather_variant_async (GTorchProcessGroup *self, GVariant *v
  *
  * Ends a call of [method@ProcessGroup.gather_variant_async].
  *
- * Returns: (transfer full): the values by rank, of the type `av`; elsewhere than at @dst none of them; or %NULL with @error set
+ * Returns: (transfer full): the values by rank, of the type `av`; elsewhere than at @dst none of them; or
+ *   %NULL with @error set
  *
  * Since: 0.1
  */

@@ -644,7 +644,8 @@ static GTorchProcessGroup *
 make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsize n, gint rank,
            gdouble timeout, GError **error)
 {
-  const gint number = g_atomic_int_add (&self->n_parts, 1) + 1; /* shrink () may be of another thread */
+  const gint number =
+      g_atomic_int_add (&self->n_parts, 1) + 1; /* shrink () may be of another thread */
   GTorchEngine *engine = NULL;
   GTorchProcessGroup *part;
 

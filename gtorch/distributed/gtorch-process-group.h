@@ -117,29 +117,4 @@ GTorchProcessGroup *gtorch_process_group_shrink (GTorchProcessGroup *self, const
                                                  gsize n_excluded,
                                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_process_group_new_part_async (GTorchProcessGroup *self, const gint64 *ranks,
-                                          gsize n_ranks, gdouble timeout, GCancellable *cancellable,
-                                          GAsyncReadyCallback callback, gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-GTorchProcessGroup *gtorch_process_group_new_part_finish (GTorchProcessGroup *self,
-                                                          GAsyncResult *result,
-                                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_process_group_shrink_async (GTorchProcessGroup *self, const gint64 *excluded,
-                                        gsize n_excluded, GCancellable *cancellable,
-                                        GAsyncReadyCallback callback, gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-GTorchProcessGroup *gtorch_process_group_shrink_finish (GTorchProcessGroup *self,
-                                                        GAsyncResult *result,
-                                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_process_group_monitored_barrier_async (GTorchProcessGroup *self, gdouble timeout,
-                                                   GCancellable *cancellable,
-                                                   GAsyncReadyCallback callback,
-                                                   gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_monitored_barrier_finish (GTorchProcessGroup *self,
-                                                        GAsyncResult *result, GError **error);
-
 G_END_DECLS

@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-store-async.h"
+
 #include "base/gtorch-task-private.h"
 #include "distributed/gtorch-store-private.h"
 
@@ -339,7 +341,8 @@ gtorch_store_compare_set_async (GTorchStore *self, const gchar *key, GBytes *exp
  *
  * Ends a call of [method@Store.compare_set_async].
  *
- * Returns: (transfer full): the value after the call, as of [method@Store.compare_set], or %NULL with @error set
+ * Returns: (transfer full): the value after the call, as of [method@Store.compare_set], or %NULL with
+ *   @error set
  *
  * Since: 0.1
  */

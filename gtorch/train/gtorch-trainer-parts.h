@@ -10,6 +10,37 @@
 
 G_BEGIN_DECLS
 
+/**
+ * GTorchTrainerSaveFunc:
+ * @trainer: a trainer
+ * @user_data: the data that was passed with the function
+ * @error: return location for an error
+ *
+ * Gives what a checkpoint has of the program's own.
+ *
+ * Returns: (transfer full): the bytes, which may be none, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+typedef GBytes *(*GTorchTrainerSaveFunc) (GTorchTrainer *trainer, gpointer user_data,
+                                          GError **error);
+
+/**
+ * GTorchTrainerLoadFunc:
+ * @trainer: a trainer
+ * @state: the bytes of a checkpoint
+ * @user_data: the data that was passed with the function
+ * @error: return location for an error
+ *
+ * Takes what a checkpoint has of the program's own.
+ *
+ * Returns: %TRUE, or %FALSE with @error set; then nothing has changed
+ *
+ * Since: 0.1
+ */
+typedef gboolean (*GTorchTrainerLoadFunc) (GTorchTrainer *trainer, GBytes *state,
+                                           gpointer user_data, GError **error);
+
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_trainer_add_scheduler (GTorchTrainer *self, GTorchLRScheduler *scheduler,
                                        GTorchTrainerInterval interval, GError **error);

@@ -96,10 +96,11 @@ tap.add('a_main_loop_waits_for_stores', async () => {
     const own = new GTorch.HashStore(), bytes = text => new GLib.Bytes(new TextEncoder().encode(text));
     await own.append_async('k', bytes('a'));
     await own.append_async('k', bytes('b'));
-    tap.equal(new TextDecoder().decode((await own.compare_set_async('k', bytes('ab'), bytes('c'))).toArray()), 'c');
+    const set = await own.compare_set_async('k', bytes('ab'), bytes('c'));
+    tap.equal(new TextDecoder().decode(set.toArray()), 'c');
     tap.equal([await own.check_async(['k']), await own.check_async(['k', 'n'])], [true, false]);
-    tap.equal([await own.count_keys_async(), await own.delete_key_async('k'), await own.delete_key_async('k')],
-        [1, true, false]);
+    tap.equal(await own.count_keys_async(), 1);
+    tap.equal([await own.delete_key_async('k'), await own.delete_key_async('k')], [true, false]);
     const cancellable = new Gio.Cancellable();
     cancellable.cancel();
     let error = null;

@@ -185,6 +185,6 @@ int main (string[] args) {
     Test.add_func ("/GTorch/Trainer/a_classifier_learns", test_a_classifier_learns);
     Test.add_func ("/GTorch/Trainer/a_class_overrides_the_step", test_a_class_overrides_the_step);
     Test.add_func ("/GTorch/Trainer/errors_end_the_run", test_errors_end_the_run);
-    Test.add_func ("/GTorch/Trainer/a_main_loop_waits_for_checkpoints", test_a_main_loop_waits_for_checkpoints);
+    Test.add_func ("/GTorch/Trainer/waits_for_checkpoints", test_a_main_loop_waits_for_checkpoints);
     return Test.run ();
 }

@@ -655,6 +655,7 @@ def install(export, submodule, functions):
     nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
         show_later(module, layers.of_space(None), GTorch)
-    show_later(submodule('transforms', 'Transforms of images.', {'Compose': _compose(nn['Sequential']), 'Lambda': _lambda_transform}),
+    own_transforms = {'Compose': _compose(nn['Sequential']), 'Lambda': _lambda_transform}
+    show_later(submodule('transforms', 'Transforms of images.', own_transforms),
                layers.of_space('transforms'), GTorch)
     optim.install(export, submodule)
