@@ -652,7 +652,8 @@ def install(export, submodule, functions):
                             {**utils.functions(), **computed, 'rnn': sequences})
     nn['parameter'] = submodule('nn.parameter', 'Parameters.', {'Parameter': nn['Parameter']})
     kinds = {name: kind for name, kind in nn.items() if isinstance(kind, type)}
-    nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
+    of_all = submodule('nn.modules.module', 'Modules, and hooks of all modules.', {'Module': Module, **hooks.OF_ALL})
+    nn['modules'] = submodule('nn.modules', 'Modules and layers.', {**kinds, 'module': of_all})
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
         show_later(module, layers.of_space(None), GTorch)
     own_transforms = {'Compose': _compose(nn['Sequential']), 'Lambda': _lambda_transform}
