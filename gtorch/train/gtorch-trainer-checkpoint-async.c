@@ -221,7 +221,8 @@ gtorch_trainer_load_checkpoint_async (GTorchTrainer *self, GFile *file, int io_p
   task = gtorch_task_new (self, gtorch_trainer_load_checkpoint_async, cancellable, callback,
                           user_data);
   g_task_set_check_cancellable (task, FALSE); /* what is loaded is there */
-  if (gtorch_trainer_check_checkpoint (self, "load_checkpoint_async", &error))
+  if (!g_cancellable_set_error_if_cancelled (cancellable, &error)
+      && gtorch_trainer_check_checkpoint (self, "load_checkpoint_async", &error))
     begin_reading (g_steal_pointer (&task), "load_checkpoint_async", file, FALSE, io_priority);
   else
     g_task_return_error (task, error);
@@ -273,6 +274,11 @@ gtorch_trainer_resume_async (GTorchTrainer *self, int io_priority, GCancellable 
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_trainer_resume_async, cancellable, callback, user_data);
   g_task_set_check_cancellable (task, FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
   folder = gtorch_trainer_find_folder (self, &error);
   if (folder != NULL && gtorch_trainer_check_checkpoint (self, "resume_async", &error))
     begin_reading (g_steal_pointer (&task), "resume_async", folder, TRUE, io_priority);
