@@ -41,9 +41,10 @@ struct _GTorchDataLoaderIter
   gint is_pending;       /* atomic: an asynchronous call waits */
   GMainContext *context; /* of that call; NULL: none has been */
   GMutex lock;
-  GThread *owner;       /* protected by the lock: the thread that is in a call; NULL: none */
-  gint must_close;      /* atomic: another thread has closed the iterator meanwhile */
-  GSource *wake;        /* wakes who waits for workers; not owned */
+  GThread *owner;  /* protected by the lock: the thread that is in a call; NULL: none */
+  gint must_close; /* atomic: another thread has closed the iterator meanwhile */
+  gint is_closing; /* atomic: so it has during an asynchronous call, whose context will close it */
+  GSource *wake;   /* wakes who waits for workers; not owned */
   GTorchMaking *making; /* may be NULL */
   GTask *waiter;        /* the call that waits for it; not owned, may be NULL */
 };
@@ -61,6 +62,8 @@ void gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error)
  * another thread has asked for it. */
 gboolean gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error);
 void gtorch_data_loader_iter_end_next (GTorchDataLoaderIter *self);
+/* Whether the program gets no further batch. */
+gboolean gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self);
 
 /* Without workers: the indices of the next batch, FALSE at the end; and the batch, NULL at the end. Indices
  * are NULL for an iterable data set. */

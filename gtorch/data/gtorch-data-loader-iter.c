@@ -460,6 +460,12 @@ gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error)
   return is_free;
 }
 
+gboolean
+gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self)
+{
+  return self->is_closed || g_atomic_int_get (&self->is_closing);
+}
+
 void
 gtorch_data_loader_iter_end_next (GTorchDataLoaderIter *self)
 {
@@ -483,7 +489,8 @@ wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
 {
   GTorchBatch *batch = NULL;
 
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) || self->is_closed)
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || gtorch_data_loader_iter_is_over (self))
     return NULL;
   if (self->pass == NULL)
     {
@@ -744,6 +751,7 @@ close_later (GTorchDataLoaderIter *self)
 {
   g_autoptr (GSource) source = g_idle_source_new ();
 
+  g_atomic_int_set (&self->is_closing, TRUE);
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, on_close, g_object_ref (self), g_object_unref);
   g_source_attach (source, self->context);

@@ -78,7 +78,7 @@ step (GTask *task)
 
   for (;;)
     {
-      if (self->is_closed)
+      if (gtorch_data_loader_iter_is_over (self))
         {
           end_wait (task, NULL, NULL);
           return;
@@ -178,7 +178,7 @@ end_local (GTask *task, GTorchSize *indices, GTorchBatch *batch)
   GTorchDataLoaderIter *self = g_task_get_source_object (task);
   GError *error = NULL;
 
-  if (self->is_closed)
+  if (gtorch_data_loader_iter_is_over (self))
     g_clear_pointer (&batch, gtorch_batch_free);
   else if (batch == NULL)
     gtorch_data_loader_iter_finish (self, &error);
@@ -219,7 +219,7 @@ end_making (GTorchDataLoaderIter *self)
   GTorchSize *indices;
   GTorchBatch *batch = gtorch_data_loader_iter_take_made (self, &indices);
 
-  if (!gtorch_batch_was_given_up (batch) || self->is_closed
+  if (!gtorch_batch_was_given_up (batch) || gtorch_data_loader_iter_is_over (self)
       || g_cancellable_is_cancelled (g_task_get_cancellable (task)))
     {
       end_local (task, indices, batch);
@@ -389,7 +389,7 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
       g_object_unref (task);
       return;
     }
-  if (self->is_closed)
+  if (gtorch_data_loader_iter_is_over (self))
     end_wait (task, NULL, NULL);
   else if (self->pass != NULL)
     wait_for_workers (task);
