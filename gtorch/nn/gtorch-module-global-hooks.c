@@ -91,7 +91,8 @@ gtorch_module_register_global_forward_hook (gboolean always_call, GTorchForwardH
 
 /**
  * gtorch_module_register_global_full_backward_pre_hook:
- * @hook: (scope notified) (closure user_data) (destroy destroy): called before each backward pass of each module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called before each backward pass of each
+ *   module
  * @user_data: data for @hook
  * @destroy: (nullable): frees @user_data
  *
@@ -112,7 +113,8 @@ gtorch_module_register_global_full_backward_pre_hook (GTorchBackwardPreHook hook
 
 /**
  * gtorch_module_register_global_full_backward_hook:
- * @hook: (scope notified) (closure user_data) (destroy destroy): called after each backward pass of each module
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called after each backward pass of each
+ *   module
  * @user_data: data for @hook
  * @destroy: (nullable): frees @user_data
  *

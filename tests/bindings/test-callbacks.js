@@ -260,7 +260,8 @@ way('TrainerStepFunc', 'run', func => {
 function checkpointed(func, load) {
     const module = new nn.Linear(2, 1);
     const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones([1, 2])]), 1, false);
-    const trainer = new GTorch.Trainer({module, loader, optimizer: new GTorch.optim.SGD(module.parameters())});
+    const optimizer = new GTorch.optim.SGD(module.parameters());
+    const trainer = new GTorch.Trainer({module, loader, optimizer});
     const file = Gio.File.new_for_path(`${GLib.get_tmp_dir()}/gtorch-${GLib.uuid_string_random()}`);
     trainer.set_save_function(() => (load ? null : func()) ?? new GLib.Bytes([1]));
     trainer.set_load_function(() => func());

@@ -293,8 +293,9 @@ def hooks_of_all_modules_are_called():
 @tap.case
 def hooks_of_all_backward_passes_are_called():
     module, told = nn.modules.module, []
-    with module.register_module_full_backward_pre_hook(lambda one, grads: told.append(('before', len(grads)))), \
-            module.register_module_full_backward_hook(lambda one, inner, outer: told.append(('after', outer[0].tolist()))):
+    before = lambda one, grads: told.append(('before', len(grads)))  # noqa: E731
+    after = lambda one, inner, outer: told.append(('after', outer[0].tolist()))  # noqa: E731
+    with module.register_module_full_backward_pre_hook(before), module.register_module_full_backward_hook(after):
         x = leaf()
         nn.ReLU()(x).sum().backward()
         assert told == [('before', 1), ('after', [[1, 1]])], told
