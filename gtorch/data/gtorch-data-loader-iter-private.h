@@ -37,7 +37,8 @@ struct _GTorchDataLoaderIter
   GTorchSize *kept;  /* the indices of a batch whose making was cancelled; may be NULL */
   GError *order_error; /* the sampler failed: reported after the batches before it */
   gboolean is_drained; /* the sampler has no more indices */
-  gboolean is_local_begun, is_closed;
+  gboolean is_local_begun;
+  gint is_closed;        /* atomic */
   gint is_pending;       /* atomic: an asynchronous call waits */
   GMainContext *context; /* of that call; NULL: none has been */
   GMutex lock;

@@ -265,7 +265,6 @@ close_now (GTorchDataLoaderIter *self)
   GTorchPass *pass;
 
   g_mutex_lock (&self->lock);
-  self->is_closed = TRUE;
   pass = g_steal_pointer (&self->pass);
   g_mutex_unlock (&self->lock);
   g_clear_pointer (&pass, gtorch_pass_close);
@@ -275,6 +274,8 @@ close_now (GTorchDataLoaderIter *self)
       g_cancellable_cancel (self->making->cancellable);
       drop_made (self);
     }
+  g_atomic_int_set (&self->is_closed,
+                    TRUE); /* what is above comes before it for other threads, too */
   if (self->wake != NULL)
     g_source_set_ready_time (self->wake, 0);
   else if (!g_atomic_int_get (&self->is_pending) && self->making == NULL)
@@ -463,7 +464,7 @@ gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error)
 gboolean
 gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self)
 {
-  return self->is_closed || g_atomic_int_get (&self->is_closing);
+  return g_atomic_int_get (&self->is_closed) || g_atomic_int_get (&self->is_closing);
 }
 
 void

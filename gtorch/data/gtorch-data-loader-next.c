@@ -188,7 +188,7 @@ end_local (GTask *task, GTorchSize *indices, GTorchBatch *batch)
   else
     gtorch_data_loader_iter_count (self, self->n_pushed++);
   g_clear_pointer (&indices, gtorch_size_unref);
-  if (self->is_closed)
+  if (g_atomic_int_get (&self->is_closed))
     gtorch_data_loader_iter_end_fetcher (self);
   end_wait (task, batch, error);
 }
@@ -243,7 +243,7 @@ on_made (GObject *source, GAsyncResult *result, gpointer data)
     {
       if (self->waiter != NULL)
         end_making (self);
-      else if (self->is_closed)
+      else if (g_atomic_int_get (&self->is_closed))
         {
           g_clear_pointer (&self->making, gtorch_making_unref);
           self->loader->n_making--;
