@@ -359,11 +359,10 @@ def checkpoints_can_be_awaited():
         third = make(n_epochs=2, checkpoint_folder=folder)
         assert await GTorch.awaitable(third.resume_async, third.resume_finish, 0) is True and third.step == 8
         cancellable = Gio.Cancellable()
-        loading = GTorch.awaitable(other.load_checkpoint_async, other.load_checkpoint_finish, path, 0,
-                                   cancellable=cancellable)
         cancellable.cancel()
         try:
-            await loading
+            await GTorch.awaitable(other.load_checkpoint_async, other.load_checkpoint_finish, path, 0,
+                                   cancellable=cancellable)
         except GLib.Error as error:
             assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED), error
         else:
