@@ -80,6 +80,7 @@
 #include <gtorch/distributed/gtorch-parallel.h>
 #include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
+#include <gtorch/distributed/gtorch-process-group-async.h>
 #include <gtorch/distributed/gtorch-process-group-device.h>
 #include <gtorch/distributed/gtorch-process-group-variant.h>
 #include <gtorch/distributed/gtorch-process-group.h>
@@ -87,6 +88,7 @@
 #include <gtorch/distributed/gtorch-reduce-op.h>
 #include <gtorch/distributed/gtorch-sharded-file.h>
 #include <gtorch/distributed/gtorch-sharded-optimizer.h>
+#include <gtorch/distributed/gtorch-store-async.h>
 #include <gtorch/distributed/gtorch-store.h>
 #include <gtorch/distributed/gtorch-tcp-store.h>
 #include <gtorch/distributed/gtorch-work.h>

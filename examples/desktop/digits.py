@@ -42,6 +42,7 @@ def make_trainer(images, labels, epochs):
     adam = torch.optim.Adam(model.parameters(), lr=2e-3)
     trainer = GTorch.Trainer.new(model, loader, nn.CrossEntropyLoss(), adam)
     trainer.n_epochs = epochs
+    trainer.max_ahead = 2  # the plot hears of each step, and need not be waited for
     validation = GTorch.DataLoader.new(GTorch.TensorDataset.new([images[held], labels[held]]), 256, False)
     trainer.validation_loader = validation
     return trainer, images[held][:SAMPLES]

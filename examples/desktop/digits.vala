@@ -66,6 +66,7 @@ GTorch.Trainer make_trainer (GTorch.Tensor images, GTorch.Tensor labels) throws 
     var trainer = new GTorch.Trainer (model, loader, new GTorch.CrossEntropyLoss (), adam);
 
     trainer.set_property ("n-epochs", (int64) epochs);
+    trainer.set_property ("max-ahead", (int64) 2); /* the plot need not be waited for */
     return trainer;
 }
 

@@ -296,7 +296,8 @@ evaluated (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *sel
  * @trainer: a trainer, whose signals are emitted in the main context of GTK
  *
  * Adds the loss of each step and of each evaluation of the trainer's runs, from now on, as two lines on
- * the first axes. The plot does not keep the trainer.
+ * the first axes. The plot does not keep the trainer. Runs wait for it as for any handler of the signals,
+ * unless [property@GTorch.Trainer:max-ahead] lets them be ahead of it.
  *
  * Since: 0.1
  */

@@ -37,9 +37,15 @@ struct _GTorchDataLoaderIter
   GTorchSize *kept;  /* the indices of a batch whose making was cancelled; may be NULL */
   GError *order_error; /* the sampler failed: reported after the batches before it */
   gboolean is_drained; /* the sampler has no more indices */
-  gboolean is_local_begun, is_closed, is_pending;
-  gint is_busy;         /* atomic: a thread is in a call */
-  GSource *wake;        /* wakes who waits for workers; not owned */
+  gboolean is_local_begun;
+  gint is_closed;        /* atomic */
+  gint is_pending;       /* atomic: an asynchronous call waits */
+  GMainContext *context; /* of that call; NULL: none has been */
+  GMutex lock;
+  GThread *owner;  /* protected by the lock: the thread that is in a call; NULL: none */
+  gint must_close; /* atomic: another thread has closed the iterator meanwhile */
+  gint is_closing; /* atomic: so it has during an asynchronous call, whose context will close it */
+  GSource *wake;   /* wakes who waits for workers; not owned */
   GTorchMaking *making; /* may be NULL */
   GTask *waiter;        /* the call that waits for it; not owned, may be NULL */
 };
@@ -53,8 +59,12 @@ gboolean gtorch_data_loader_iter_note_batch (GTorchDataLoaderIter *self, GTorchB
 void gtorch_data_loader_iter_count (GTorchDataLoaderIter *self, guint64 number);
 /* The end: returns the error of the sampler, if there is one. */
 void gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error);
-/* Fails while another call waits. */
+/* Fails while another call waits. What was begun is ended by the other one, which closes the iterator if
+ * another thread has asked for it. */
 gboolean gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error);
+void gtorch_data_loader_iter_end_next (GTorchDataLoaderIter *self);
+/* Whether the program gets no further batch. */
+gboolean gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self);
 
 /* Without workers: the indices of the next batch, FALSE at the end; and the batch, NULL at the end. Indices
  * are NULL for an iterable data set. */

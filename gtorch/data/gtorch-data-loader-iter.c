@@ -58,6 +58,8 @@ gtorch_data_loader_iter_finalize (GObject *object)
   gtorch_pass_start_clear (&self->start);
   g_clear_pointer (&self->kept, gtorch_size_unref);
   g_clear_error (&self->order_error);
+  g_clear_pointer (&self->context, g_main_context_unref);
+  g_mutex_clear (&self->lock);
   g_free (self->is_over);
   G_OBJECT_CLASS (gtorch_data_loader_iter_parent_class)->finalize (object);
 }
@@ -121,6 +123,7 @@ gtorch_data_loader_iter_init (GTorchDataLoaderIter *self)
 {
   self->start.length = -1;
   self->is_closed = TRUE;
+  g_mutex_init (&self->lock);
 }
 
 /* --- asking for batches --- */
@@ -238,6 +241,47 @@ gtorch_data_loader_iter_count (GTorchDataLoaderIter *self, guint64 number)
   g_object_notify (G_OBJECT (self), "progress");
 }
 
+/* Drops a batch that is made. */
+static void
+drop_made (GTorchDataLoaderIter *self)
+{
+  gboolean is_done;
+
+  g_mutex_lock (&self->making->lock);
+  is_done = self->making->is_done;
+  g_mutex_unlock (&self->making->lock);
+  if (is_done && self->waiter == NULL)
+    {
+      g_mutex_lock (&self->lock);
+      g_clear_pointer (&self->making, gtorch_making_unref);
+      g_mutex_unlock (&self->lock);
+      self->loader->n_making--;
+    }
+}
+
+static void
+close_now (GTorchDataLoaderIter *self)
+{
+  GTorchPass *pass;
+
+  g_mutex_lock (&self->lock);
+  pass = g_steal_pointer (&self->pass);
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&pass, gtorch_pass_close);
+  g_clear_pointer (&self->workers, gtorch_workers_close);
+  if (self->making != NULL) /* a thread is at it, or has a batch that nobody has taken */
+    {
+      g_cancellable_cancel (self->making->cancellable);
+      drop_made (self);
+    }
+  g_atomic_int_set (&self->is_closed,
+                    TRUE); /* what is above comes before it for other threads, too */
+  if (self->wake != NULL)
+    g_source_set_ready_time (self->wake, 0);
+  else if (!g_atomic_int_get (&self->is_pending) && self->making == NULL)
+    gtorch_data_loader_iter_end_fetcher (self);
+}
+
 /* The end: returns the error of the sampler, if there is one. */
 void
 gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error)
@@ -246,7 +290,7 @@ gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error)
     g_propagate_error (error, g_steal_pointer (&self->order_error));
   else
     gtorch_data_loader_finish_pass (self->loader, self->start.serial);
-  gtorch_data_loader_iter_close (self);
+  close_now (self);
 }
 
 /* --- without workers --- */
@@ -351,9 +395,12 @@ gtorch_making_unref (GTorchMaking *making)
 GTorchBatch *
 gtorch_data_loader_iter_take_made (GTorchDataLoaderIter *self, GTorchSize **indices)
 {
-  GTorchMaking *making = g_steal_pointer (&self->making);
+  GTorchMaking *making;
   GTorchBatch *batch;
 
+  g_mutex_lock (&self->lock);
+  making = g_steal_pointer (&self->making);
+  g_mutex_unlock (&self->lock);
   g_mutex_lock (&making->lock);
   batch = g_steal_pointer (&making->batch);
   *indices = g_steal_pointer (&making->indices);
@@ -384,30 +431,58 @@ wait_for_made (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
   if (cancellable != NULL)
     id = g_cancellable_connect (cancellable, G_CALLBACK (on_making_cancelled), making, NULL);
   g_mutex_lock (&making->lock);
-  while (!making->is_done && !g_cancellable_is_cancelled (cancellable))
+  while (!making->is_done && !g_cancellable_is_cancelled (cancellable)
+         && !g_atomic_int_get (&self->must_close))
     g_cond_wait (&making->cond, &making->lock);
   is_done = making->is_done;
   g_mutex_unlock (&making->lock);
   g_cancellable_disconnect (cancellable, id);
-  return is_done || !g_cancellable_set_error_if_cancelled (cancellable, error);
+  if (!is_done)
+    g_cancellable_set_error_if_cancelled (cancellable, error);
+  return is_done;
 }
 
 /* --- the next batch --- */
 
-/* One call at a time: of two threads, the second gets an error here, as during an asynchronous call. What
- * was begun is ended by setting is_busy. */
+/* One call at a time: of two threads, the second gets an error here, as during an asynchronous call. */
 gboolean
 gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error)
 {
-  if (g_atomic_int_compare_and_exchange (&self->is_busy, FALSE, TRUE))
+  gboolean is_free;
+
+  g_mutex_lock (&self->lock);
+  is_free = self->owner == NULL && !g_atomic_int_get (&self->is_pending);
+  if (is_free)
+    self->owner = g_thread_self ();
+  g_mutex_unlock (&self->lock);
+  if (!is_free)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_PENDING,
+                 _ ("data_loader: a batch of this iterator is being waited for already"));
+  return is_free;
+}
+
+gboolean
+gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self)
+{
+  return g_atomic_int_get (&self->is_closed) || g_atomic_int_get (&self->is_closing);
+}
+
+void
+gtorch_data_loader_iter_end_next (GTorchDataLoaderIter *self)
+{
+  gboolean must_close;
+
+  do
     {
-      if (!self->is_pending)
-        return TRUE;
-      g_atomic_int_set (&self->is_busy, FALSE);
+      g_mutex_lock (&self->lock);
+      must_close = g_atomic_int_compare_and_exchange (&self->must_close, TRUE, FALSE);
+      if (!must_close)
+        self->owner = NULL;
+      g_mutex_unlock (&self->lock);
+      if (must_close)
+        close_now (self);
     }
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_PENDING,
-               _ ("data_loader: a batch of this iterator is being waited for already"));
-  return FALSE;
+  while (must_close);
 }
 
 static GTorchSample *
@@ -415,7 +490,8 @@ wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
 {
   GTorchBatch *batch = NULL;
 
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) || self->is_closed)
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || gtorch_data_loader_iter_is_over (self))
     return NULL;
   if (self->pass == NULL)
     {
@@ -480,7 +556,7 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
   if (!gtorch_data_loader_iter_begin_next (self, error))
     return NULL;
   batch = wait_for_next (self, cancellable, error);
-  g_atomic_int_set (&self->is_busy, FALSE);
+  gtorch_data_loader_iter_end_next (self);
   return batch;
 }
 
@@ -652,20 +728,34 @@ gtorch_data_loader_iter_get_progress (GTorchDataLoaderIter *self)
   return MIN (1, (gdouble) self->position / (gdouble) self->start.length);
 }
 
-/* Drops a batch that is made. */
+/* With the lock held: wakes the thread that waits for a batch, which closes the iterator. */
 static void
-drop_made (GTorchDataLoaderIter *self)
+interrupt (GTorchDataLoaderIter *self)
 {
-  gboolean is_done;
+  g_atomic_int_set (&self->must_close, TRUE);
+  if (self->pass != NULL)
+    gtorch_pass_interrupt (self->pass);
+  if (self->making != NULL)
+    on_making_cancelled (NULL, self->making);
+}
 
-  g_mutex_lock (&self->making->lock);
-  is_done = self->making->is_done;
-  g_mutex_unlock (&self->making->lock);
-  if (is_done && self->waiter == NULL)
-    {
-      g_clear_pointer (&self->making, gtorch_making_unref);
-      self->loader->n_making--;
-    }
+static gboolean
+on_close (gpointer iter)
+{
+  gtorch_data_loader_iter_close (iter);
+  return G_SOURCE_REMOVE;
+}
+
+/* An asynchronous call waits in the main loop of another thread. */
+static void
+close_later (GTorchDataLoaderIter *self)
+{
+  g_autoptr (GSource) source = g_idle_source_new ();
+
+  g_atomic_int_set (&self->is_closing, TRUE);
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, on_close, g_object_ref (self), g_object_unref);
+  g_source_attach (source, self->context);
 }
 
 /**
@@ -676,6 +766,9 @@ drop_made (GTorchDataLoaderIter *self)
  * and they are waited for; a data set that blocks and does not look at its cancellable is left to its
  * thread after 10 seconds.
  *
+ * Another thread may call this while one waits for its batch: the wait ends without a batch, unless the
+ * thread makes it itself, without workers, and then that thread closes the iterator.
+ *
  * [method@DataLoaderIter.next] gives %NULL afterwards. At the end of an epoch, and with the last
  * reference, this is done, too.
  *
@@ -684,17 +777,28 @@ drop_made (GTorchDataLoaderIter *self)
 void
 gtorch_data_loader_iter_close (GTorchDataLoaderIter *self)
 {
+  gboolean is_mine, is_free;
+
   g_return_if_fail (GTORCH_IS_DATA_LOADER_ITER (self));
-  self->is_closed = TRUE;
-  g_clear_pointer (&self->pass, gtorch_pass_close);
-  g_clear_pointer (&self->workers, gtorch_workers_close);
-  if (self->making != NULL) /* a thread is at it, or has a batch that nobody has taken */
+  g_mutex_lock (&self->lock);
+  is_free = self->owner == NULL;
+  is_mine = self->owner == g_thread_self (); /* a handler of a signal of the call */
+  if (is_free)
+    self->owner = g_thread_self ();
+  else if (!is_mine)
+    interrupt (self);
+  g_mutex_unlock (&self->lock);
+  if (!is_free && !is_mine)
+    return;
+  if (!g_atomic_int_get (&self->is_pending))
+    close_now (self);
+  else if (g_main_context_acquire (self->context))
     {
-      g_cancellable_cancel (self->making->cancellable);
-      drop_made (self);
+      close_now (self);
+      g_main_context_release (self->context);
     }
-  if (self->wake != NULL)
-    g_source_set_ready_time (self->wake, 0);
-  else if (!self->is_pending && self->making == NULL)
-    gtorch_data_loader_iter_end_fetcher (self);
+  else
+    close_later (self);
+  if (is_free)
+    gtorch_data_loader_iter_end_next (self);
 }

@@ -58,7 +58,7 @@ end_wait (GTask *task, GTorchBatch *batch, GError *error)
   drop_source (&wait->wake);
   drop_source (&wait->cancel);
   drop_source (&wait->time);
-  self->is_pending = FALSE;
+  g_atomic_int_set (&self->is_pending, FALSE);
   self->wake = NULL;
   self->waiter = NULL;
   if (error != NULL)
@@ -78,7 +78,7 @@ step (GTask *task)
 
   for (;;)
     {
-      if (self->is_closed)
+      if (gtorch_data_loader_iter_is_over (self))
         {
           end_wait (task, NULL, NULL);
           return;
@@ -178,7 +178,7 @@ end_local (GTask *task, GTorchSize *indices, GTorchBatch *batch)
   GTorchDataLoaderIter *self = g_task_get_source_object (task);
   GError *error = NULL;
 
-  if (self->is_closed)
+  if (gtorch_data_loader_iter_is_over (self))
     g_clear_pointer (&batch, gtorch_batch_free);
   else if (batch == NULL)
     gtorch_data_loader_iter_finish (self, &error);
@@ -188,7 +188,7 @@ end_local (GTask *task, GTorchSize *indices, GTorchBatch *batch)
   else
     gtorch_data_loader_iter_count (self, self->n_pushed++);
   g_clear_pointer (&indices, gtorch_size_unref);
-  if (self->is_closed)
+  if (g_atomic_int_get (&self->is_closed))
     gtorch_data_loader_iter_end_fetcher (self);
   end_wait (task, batch, error);
 }
@@ -219,7 +219,7 @@ end_making (GTorchDataLoaderIter *self)
   GTorchSize *indices;
   GTorchBatch *batch = gtorch_data_loader_iter_take_made (self, &indices);
 
-  if (!gtorch_batch_was_given_up (batch) || self->is_closed
+  if (!gtorch_batch_was_given_up (batch) || gtorch_data_loader_iter_is_over (self)
       || g_cancellable_is_cancelled (g_task_get_cancellable (task)))
     {
       end_local (task, indices, batch);
@@ -243,7 +243,7 @@ on_made (GObject *source, GAsyncResult *result, gpointer data)
     {
       if (self->waiter != NULL)
         end_making (self);
-      else if (self->is_closed)
+      else if (g_atomic_int_get (&self->is_closed))
         {
           g_clear_pointer (&self->making, gtorch_making_unref);
           self->loader->n_making--;
@@ -375,8 +375,13 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
   g_task_set_task_data (task, g_new0 (Wait, 1), wait_free);
   if (gtorch_data_loader_iter_begin_next (self, &error))
     {
-      self->is_pending = !g_cancellable_set_error_if_cancelled (cancellable, &error);
-      g_atomic_int_set (&self->is_busy, FALSE);
+      if (!g_cancellable_set_error_if_cancelled (cancellable, &error))
+        {
+          g_clear_pointer (&self->context, g_main_context_unref);
+          self->context = g_main_context_ref (g_task_get_context (task));
+          g_atomic_int_set (&self->is_pending, TRUE);
+        }
+      gtorch_data_loader_iter_end_next (self);
     }
   if (error != NULL)
     {
@@ -384,7 +389,7 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
       g_object_unref (task);
       return;
     }
-  if (self->is_closed)
+  if (gtorch_data_loader_iter_is_over (self))
     end_wait (task, NULL, NULL);
   else if (self->pass != NULL)
     wait_for_workers (task);

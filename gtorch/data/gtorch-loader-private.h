@@ -84,6 +84,8 @@ void gtorch_pass_forget (GTorchPass *self);
 GTorchBatch *gtorch_pass_wait (GTorchPass *self, guint64 number, gdouble seconds,
                                GCancellable *cancellable, GError **error);
 /* Cancels the work, and waits for a limited time until no worker is at it; drops the reference. */
+/* Ends a wait in another thread without a batch and without an error, now or later. */
+void gtorch_pass_interrupt (GTorchPass *self);
 void gtorch_pass_close (GTorchPass *self);
 
 /* --- the loader --- */

@@ -163,7 +163,7 @@ struct _GTorchPass
   GQueue results; /* of GTorchBatch */
   GSource *wake;  /* who waits; may be NULL */
   guint n_running;
-  gboolean is_closed;
+  gboolean is_closed, is_interrupted;
 };
 
 typedef struct
@@ -520,24 +520,35 @@ gtorch_pass_wait (GTorchPass *self, guint64 number, gdouble seconds, GCancellabl
 {
   GTorchWorkers *workers = self->workers;
   const gint64 end = g_get_monotonic_time () + (gint64) (seconds * G_USEC_PER_SEC);
-  GTorchBatch *batch;
-  gboolean in_time = TRUE;
+  GTorchBatch *batch = NULL;
+  gboolean in_time = TRUE, is_interrupted;
   GTorchWake wake;
 
   gtorch_wake_begin (&wake, cancellable, &workers->lock, &workers->progress);
   g_mutex_lock (&workers->lock);
-  while ((batch = find (self, number)) == NULL && in_time
+  while (!self->is_interrupted && (batch = find (self, number)) == NULL && in_time
          && !g_cancellable_is_cancelled (cancellable))
     if (seconds > 0)
       in_time = g_cond_wait_until (&workers->progress, &workers->lock, end);
     else
       g_cond_wait (&workers->progress, &workers->lock);
+  is_interrupted = self->is_interrupted;
   g_mutex_unlock (&workers->lock);
   gtorch_wake_end (&wake);
-  if (batch == NULL && !g_cancellable_set_error_if_cancelled (cancellable, error))
+  if (batch == NULL && !is_interrupted
+      && !g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                  _ ("data_loader: no batch came within the timeout of %g s"), seconds);
   return batch;
+}
+
+void
+gtorch_pass_interrupt (GTorchPass *self)
+{
+  g_mutex_lock (&self->workers->lock);
+  self->is_interrupted = TRUE;
+  g_cond_broadcast (&self->workers->progress);
+  g_mutex_unlock (&self->workers->lock);
 }
 
 void

@@ -32,8 +32,10 @@ struct _GTorchAgreement
       name; /* what the keys begin with: "2" for the second group of all, "2.1" for its first part */
   gint rank, size;
   guint64 n_meetings;
-  gchar *former;          /* the last meeting, whose keys are there yet */
-  GHashTable *n_messages; /* gchar * -> number */
+  gchar *former; /* the last meeting, whose keys are there yet */
+  GMutex lock;
+  GHashTable *
+      n_messages; /* gchar * -> number; protected by the lock: messages may be of several threads */
 };
 
 static GTorchAgreement *
@@ -45,6 +47,7 @@ make (GTorchStore *store, gchar *name, gint rank, gint size)
   self->name = name;
   self->rank = rank;
   self->size = size;
+  g_mutex_init (&self->lock);
   self->n_messages = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   return self;
 }
@@ -72,6 +75,7 @@ void
 gtorch_agreement_free (GTorchAgreement *self)
 {
   g_hash_table_unref (self->n_messages);
+  g_mutex_clear (&self->lock);
   g_object_unref (self->store);
   g_free (self->former);
   g_free (self->name);
@@ -424,6 +428,19 @@ gtorch_agreement_meet (GTorchAgreement *self, const gchar *operation, gdouble ti
   return result;
 }
 
+/* The number of a message between two ranks with one tag. */
+static guint
+count_message (GTorchAgreement *self, const gchar *pair)
+{
+  guint number;
+
+  g_mutex_lock (&self->lock);
+  number = GPOINTER_TO_UINT (g_hash_table_lookup (self->n_messages, pair)) + 1;
+  g_hash_table_insert (self->n_messages, g_strdup (pair), GUINT_TO_POINTER (number));
+  g_mutex_unlock (&self->lock);
+  return number;
+}
+
 /* A message has two ranks, of which the first to come goes on: it may be a send that the other waits for
  * after one of its own. The second compares. */
 static gboolean
@@ -434,7 +451,7 @@ check_message (GTorchAgreement *self, const GTorchCollective *collective, GError
   const gint from = is_send ? self->rank : collective->root,
              to = is_send ? collective->root : self->rank;
   g_autofree gchar *pair = g_strdup_printf ("%d-%d-%d", from, to, collective->tag);
-  const guint number = GPOINTER_TO_UINT (g_hash_table_lookup (self->n_messages, pair)) + 1;
+  const guint number = count_message (self, pair);
   g_autofree gchar *key = g_strdup_printf ("gtorch-group-%s/%s/%u", self->name, pair, number);
   g_autofree gchar *line =
       g_strdup_printf ("%d\t%" PRId64 " elements of %s\n", self->rank, impl->numel,
@@ -444,7 +461,6 @@ check_message (GTorchAgreement *self, const GTorchCollective *collective, GError
   gboolean is_same = TRUE;
   gchar **calls;
 
-  g_hash_table_insert (self->n_messages, g_steal_pointer (&pair), GUINT_TO_POINTER (number));
   if (!gtorch_store_append (self->store, key, own, NULL, error)
       || (all = gtorch_store_get (self->store, key, NULL, error)) == NULL)
     return FALSE;

@@ -12,7 +12,7 @@
 
 #include "base/gtorch-error.h"
 #include "device/gtorch-device-private.h"
-#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-calls-private.h"
 #include "tensor/gtorch-hold-private.h"
 
 #define ANY_RANK -1
@@ -227,7 +227,8 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
   g_autoptr (GTorchWork) work = NULL;
 
-  if (engine == NULL || !check_overlap (collective, error))
+  if (engine == NULL || !gtorch_group_calls_check_collective (group, collective, error)
+      || !check_overlap (collective, error))
     return NULL;
   work = gtorch_work_new (collective->name,
                           gtorch_process_group_next_sequence (

@@ -11,7 +11,7 @@
 
 #include "base/gtorch-error.h"
 #include "device/gtorch-device-private.h"
-#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-calls-private.h"
 
 /**
  * gtorch_process_group_bind_device:
@@ -39,7 +39,9 @@ gtorch_process_group_bind_device (GTorchProcessGroup *self, GTorchDevice *device
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
   engine = gtorch_process_group_get_engine (self, "process_group_bind_device", error);
-  if (engine == NULL)
+  if (engine == NULL
+      || !gtorch_group_calls_check (self, GTORCH_GROUP_LANE_COLLECTIVES,
+                                    "process_group_bind_device", error))
     return FALSE;
   device = gtorch_device_resolved (device);
   if (gtorch_device_get_device_type (device) != engine->klass->device_type)

@@ -17,6 +17,7 @@
 #include "distributed/gtorch-agreement-private.h"
 #include "distributed/gtorch-debug-level.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-calls-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
 
 /**
@@ -41,6 +42,12 @@
  * the ranks no longer agree on what comes next. [func@distributed_set_debug_level] lets the ranks compare
  * their calls before they begin. The calls are for one thread; different groups may be used
  * by different threads.
+ *
+ * Functions that end in `_async` work in a thread. Those of collectives, such as
+ * [method@ProcessGroup.broadcast_variant_async], follow one another in the order in which they were called,
+ * and until they have ended the group refuses other collectives, with %GTORCH_ERROR_INVALID; messages are
+ * refused only between the same ranks with the same tag. Cancelling ends the wait at once. What the ranks
+ * exchange is carried out in any case, since the others count on it.
  *
  * Since: 0.1
  */
@@ -71,6 +78,7 @@ struct _GTorchProcessGroup
   GMainContext *context;
   GMutex lock;
   GError *failure; /* protected by the lock */
+  GTorchGroupCalls calls;
 };
 
 G_DEFINE_TYPE (GTorchProcessGroup, gtorch_process_group, G_TYPE_OBJECT)
@@ -137,6 +145,7 @@ gtorch_process_group_finalize (GObject *object)
   g_clear_error (&self->failure);
   g_main_context_unref (self->context);
   g_mutex_clear (&self->lock);
+  gtorch_group_calls_clear (&self->calls);
   g_free (self->ranks);
   G_OBJECT_CLASS (gtorch_process_group_parent_class)->finalize (object);
 }
@@ -191,6 +200,7 @@ gtorch_process_group_init (GTorchProcessGroup *self)
   self->timeout = 1800;
   self->context = g_main_context_ref_thread_default ();
   g_mutex_init (&self->lock);
+  gtorch_group_calls_init (&self->calls);
 }
 
 void
@@ -209,6 +219,19 @@ GTorchEngine *
 gtorch_process_group_peek_engine (GTorchProcessGroup *self)
 {
   return self->engine;
+}
+
+GTorchGroupCalls *
+gtorch_process_group_get_calls (GTorchProcessGroup *self)
+{
+  return &self->calls;
+}
+
+void
+gtorch_process_group_set_context (GTorchProcessGroup *self, GMainContext *context)
+{
+  g_main_context_unref (self->context);
+  self->context = g_main_context_ref (context);
 }
 
 typedef struct
@@ -305,7 +328,12 @@ gtorch_process_group_get_engine (GTorchProcessGroup *self, const gchar *name, GE
 guint64
 gtorch_process_group_next_sequence (GTorchProcessGroup *self, gboolean is_message)
 {
-  return is_message ? ++self->n_messages : ++self->sequence;
+  guint64 number;
+
+  g_mutex_lock (&self->lock); /* messages may be of several threads */
+  number = is_message ? ++self->n_messages : ++self->sequence;
+  g_mutex_unlock (&self->lock);
+  return number;
 }
 
 gboolean
@@ -518,8 +546,7 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
       g_task_return_error (task, error);
       return;
     }
-  g_main_context_unref (group->context);
-  group->context = g_main_context_ref (wish->context);
+  gtorch_process_group_set_context (group, wish->context);
   g_task_return_pointer (task, group, g_object_unref);
 }
 
@@ -617,7 +644,8 @@ static GTorchProcessGroup *
 make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsize n, gint rank,
            gdouble timeout, GError **error)
 {
-  const gint number = ++self->n_parts;
+  const gint number =
+      g_atomic_int_add (&self->n_parts, 1) + 1; /* shrink () may be of another thread */
   GTorchEngine *engine = NULL;
   GTorchProcessGroup *part;
 
@@ -667,8 +695,10 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gs
   if (timeout < 0)
     timeout = self->timeout;
   world = gtorch_process_group_get_engine (self, "process_group_new_part", error);
-  if (world == NULL || !check_timeout (timeout, error)
-      || !check_ranks (self, ranks, n_ranks, &rank, error))
+  if (world == NULL
+      || !gtorch_group_calls_check (self, GTORCH_GROUP_LANE_COLLECTIVES, "process_group_new_part",
+                                    error)
+      || !check_timeout (timeout, error) || !check_ranks (self, ranks, n_ranks, &rank, error))
     return NULL;
   if (n_ranks == 0)
     {
@@ -920,6 +950,7 @@ gtorch_process_group_monitored_barrier (GTorchProcessGroup *self, gdouble timeou
     timeout = self->timeout;
   if (g_cancellable_set_error_if_cancelled (cancellable, error)
       || gtorch_process_group_get_engine (self, name, error) == NULL
+      || !gtorch_group_calls_check (self, GTORCH_GROUP_LANE_COLLECTIVES, name, error)
       || !check_timeout (timeout, error))
     return FALSE;
   if (self->agreement == NULL)

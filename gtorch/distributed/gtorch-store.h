@@ -65,30 +65,4 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_store_count_keys (GTorchStore *self, gint64 *n_keys, GCancellable *cancellable,
                                   GError **error);
 
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_set_async (GTorchStore *self, const gchar *key, GBytes *value,
-                             GCancellable *cancellable, GAsyncReadyCallback callback,
-                             gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_store_set_finish (GTorchStore *self, GAsyncResult *result, GError **error);
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_get_async (GTorchStore *self, const gchar *key, GCancellable *cancellable,
-                             GAsyncReadyCallback callback, gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-GBytes *gtorch_store_get_finish (GTorchStore *self, GAsyncResult *result,
-                                 GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_add_async (GTorchStore *self, const gchar *key, gint64 amount,
-                             GCancellable *cancellable, GAsyncReadyCallback callback,
-                             gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_store_add_finish (GTorchStore *self, GAsyncResult *result, gint64 *sum,
-                                  GError **error);
-GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_wait_async (GTorchStore *self, const gchar *const *keys, gdouble timeout,
-                              GCancellable *cancellable, GAsyncReadyCallback callback,
-                              gpointer user_data);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_store_wait_finish (GTorchStore *self, GAsyncResult *result, GError **error);
-
 G_END_DECLS

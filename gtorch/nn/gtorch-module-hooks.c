@@ -32,15 +32,12 @@ gtorch_module_hook_unref (gpointer data)
   g_free (hook);
 }
 
-guint64
-gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean prepend,
-                        gboolean always_call, GCallback func, gpointer user_data,
-                        GDestroyNotify destroy)
+GTorchModuleHook *
+gtorch_module_hook_new (GTorchModuleHookKind kind, gboolean always_call, GCallback func,
+                        gpointer user_data, GDestroyNotify destroy)
 {
   static guint64 last_id;
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
   GTorchModuleHook *hook = g_new0 (GTorchModuleHook, 1);
-  guint64 id;
 
   hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   hook->kind = kind;
@@ -49,7 +46,18 @@ gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean 
   hook->user_data = user_data;
   hook->destroy = destroy;
   hook->ref_count = 1;
-  id = hook->id;
+  return hook;
+}
+
+guint64
+gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean prepend,
+                        gboolean always_call, GCallback func, gpointer user_data,
+                        GDestroyNotify destroy)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GTorchModuleHook *hook = gtorch_module_hook_new (kind, always_call, func, user_data, destroy);
+  const guint64 id = hook->id;
+
   gtorch_module_begin_change (self);
   if (priv->hooks == NULL)
     g_atomic_pointer_set (&priv->hooks, g_ptr_array_new_with_free_func (gtorch_module_hook_unref));
@@ -65,9 +73,10 @@ gtorch_module_dup_hooks (GTorchModule *self)
   g_autoptr (GPtrArray) hooks = NULL;
   guint i;
 
-  if (G_LIKELY (g_atomic_pointer_get (&priv->hooks) == NULL))
+  if (G_LIKELY (g_atomic_pointer_get (&priv->hooks) == NULL && !gtorch_module_has_global_hooks ()))
     return NULL;
   hooks = g_ptr_array_new_with_free_func (gtorch_module_hook_unref);
+  gtorch_module_add_global_hooks (hooks);
   gtorch_module_lock (self);
   for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
     g_ptr_array_add (hooks, gtorch_module_hook_ref (priv->hooks->pdata[i]));
@@ -328,7 +337,7 @@ gtorch_module_remove_hook (GTorchModule *self, guint64 id)
  * gtorch_module_has_hooks:
  * @self: a module
  *
- * Tells whether [method@Module.forward] calls hooks of this module.
+ * Tells whether [method@Module.forward] calls hooks of this module, or of all modules.
  *
  * Returns: %TRUE if there is a hook
  *
@@ -343,7 +352,7 @@ gtorch_module_has_hooks (GTorchModule *self)
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   priv = gtorch_module_get_private (self);
   gtorch_module_lock (self);
-  has_hooks = priv->hooks != NULL && priv->hooks->len > 0;
+  has_hooks = gtorch_module_has_global_hooks () || (priv->hooks != NULL && priv->hooks->len > 0);
   gtorch_module_unlock (self);
   return has_hooks;
 }

@@ -177,6 +177,12 @@ GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPt
 /* Calls the hooks from a position on that are called after errors, too. */
 void gtorch_module_run_always (GTorchModule *self, GPtrArray *hooks, guint from,
                                GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output);
+GTorchModuleHook *gtorch_module_hook_new (GTorchModuleHookKind kind, gboolean always_call,
+                                          GCallback func, gpointer user_data,
+                                          GDestroyNotify destroy);
+/* The hooks of all modules; the second appends a reference to each. */
+gboolean gtorch_module_has_global_hooks (void);
+void gtorch_module_add_global_hooks (GPtrArray *to);
 guint64 gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean prepend,
                                 gboolean always_call, GCallback func, gpointer user_data,
                                 GDestroyNotify destroy);

@@ -19,6 +19,7 @@
 #include <gtorch/nn/gtorch-member-model.h>
 #include <gtorch/nn/gtorch-module-checkpoint.h>
 #include <gtorch/nn/gtorch-module-dict.h>
+#include <gtorch/nn/gtorch-module-global-hooks.h>
 #include <gtorch/nn/gtorch-module-hooks.h>
 #include <gtorch/nn/gtorch-module-list.h>
 #include <gtorch/nn/gtorch-module-members.h>

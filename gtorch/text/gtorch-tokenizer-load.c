@@ -169,3 +169,75 @@ gtorch_tokenizer_save (GTorchTokenizer *self, GFile *file, GCancellable *cancell
   bytes = gtorch_tokenizer_to_bytes (self);
   return gtorch_file_save_bytes (file, bytes, cancellable, error);
 }
+
+static gpointer
+save_run (gpointer data, GCancellable *cancellable, GError **error)
+{
+  GObject *const *objects = data;
+
+  return GINT_TO_POINTER (gtorch_tokenizer_save (GTORCH_TOKENIZER (objects[0]), G_FILE (objects[1]),
+                                                 cancellable, error));
+}
+
+static void
+objects_free (gpointer data)
+{
+  GObject **objects = data;
+
+  g_object_unref (objects[0]);
+  g_object_unref (objects[1]);
+  g_free (objects);
+}
+
+/**
+ * gtorch_tokenizer_save_async:
+ * @self: a tokenizer
+ * @file: where to
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @callback: (scope async) (closure user_data): called when it is done
+ * @user_data: data for @callback
+ *
+ * Writes the tokenizer in another thread; see [method@Tokenizer.save]. The tokenizer must not be changed
+ * until it is done.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tokenizer_save_async (GTorchTokenizer *self, GFile *file, int io_priority,
+                             GCancellable *cancellable, GAsyncReadyCallback callback,
+                             gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  gpointer *objects;
+
+  g_return_if_fail (GTORCH_IS_TOKENIZER (self));
+  g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_tokenizer_save_async, cancellable, callback, user_data);
+  objects = g_new (gpointer, 2);
+  objects[0] = g_object_ref (self);
+  objects[1] = g_object_ref (file);
+  gtorch_source_run (task, io_priority, save_run, objects, objects_free, NULL);
+}
+
+/**
+ * gtorch_tokenizer_save_finish:
+ * @self: a tokenizer
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Gets the result of [method@Tokenizer.save_async].
+ *
+ * Returns: %TRUE on success
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tokenizer_save_finish (GTorchTokenizer *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_TOKENIZER (self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_task_take (result, self, gtorch_tokenizer_save_async, error)
+         && g_task_propagate_pointer (G_TASK (result), error) != NULL;
+}

@@ -69,6 +69,12 @@ GBytes *gtorch_tokenizer_to_bytes (GTorchTokenizer *self) G_GNUC_WARN_UNUSED_RES
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tokenizer_save (GTorchTokenizer *self, GFile *file, GCancellable *cancellable,
                                 GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_tokenizer_save_async (GTorchTokenizer *self, GFile *file, int io_priority,
+                                  GCancellable *cancellable, GAsyncReadyCallback callback,
+                                  gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tokenizer_save_finish (GTorchTokenizer *self, GAsyncResult *result, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 gint64 gtorch_tokenizer_get_vocab_size (GTorchTokenizer *self);

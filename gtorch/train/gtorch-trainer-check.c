@@ -50,7 +50,7 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
 {
   GTorchTrainerPrivate *priv;
   const GTorchTrainerSettings *settings;
-  const gchar *missing, *evaluating;
+  const gchar *missing, *evaluating, *saving;
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   priv = gtorch_trainer_get_private (self);
@@ -73,6 +73,7 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
       || !check_number ("patience", settings->patience, 0, error)
       || !check_number ("checkpoint_every", settings->checkpoint_every, 0, error)
       || !check_number ("keep_checkpoints", settings->keep_checkpoints, 0, error)
+      || !check_number ("max_ahead", settings->max_ahead, 0, error)
       || !check_size ("clip_norm", settings->clip_norm, error)
       || !check_size ("min_delta", settings->min_delta, error))
     return FALSE;
@@ -115,10 +116,14 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
                    gtorch_name_str (first->name));
       return FALSE;
     }
-  if (settings->save_best && settings->checkpoint_folder == NULL)
+  saving = settings->save_best              ? "save_best"
+           : settings->checkpoint_every > 0 ? "checkpoint_every"
+           : settings->keep_checkpoints > 0 ? "keep_checkpoints"
+                                            : NULL;
+  if (saving != NULL && settings->checkpoint_folder == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("trainer: save_best is set, and there is no checkpoint_folder"));
+                   _ ("trainer: %s is set, and there is no checkpoint_folder"), saving);
       return FALSE;
     }
   return TRUE;

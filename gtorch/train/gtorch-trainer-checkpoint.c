@@ -3,16 +3,18 @@
 
 /* Checkpoints: one safetensors file with everything that a run goes on from. The names of its tensors begin
  * with the part that they belong to: "model.", "optimizer.", "scaler.", "schedule.0." and so on; generators
- * are "generator.cpu" and the like, and "trainer" is a GVariant of type a{sv}: the counters and the state of
- * the loader. A run that goes on from there computes the same bits as one that never ended. */
+ * are "generator.cpu" and the like, "trainer" is a GVariant of type a{sv}: the counters and the state of
+ * the loader, and "program" is what a function of the program gave. A run that goes on from there computes
+ * the same bits as one that never ended. */
 
 #include "config.h"
 
-#include "train/gtorch-trainer-private.h"
+#include "train/gtorch-trainer-checkpoint-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-generator.h"
@@ -26,31 +28,25 @@
 #include "tensor/gtorch-tensor-private.h"
 
 #define FORMAT_NAME "gtorch-trainer-1"
-
-/* Names and tensors, in order. */
-typedef struct
-{
-  GPtrArray *names, *tensors;
-} Lists;
+#define PROGRAM     "program"
 
 static void
-lists_init (Lists *lists)
+lists_init (GTorchTrainerLists *lists)
 {
   lists->names = g_ptr_array_new_with_free_func (g_free);
   lists->tensors = g_ptr_array_new_with_free_func (g_object_unref);
 }
 
-static void
-lists_clear (Lists *lists)
+void
+gtorch_trainer_lists_clear (GTorchTrainerLists *lists)
 {
   g_clear_pointer (&lists->names, g_ptr_array_unref);
   g_clear_pointer (&lists->tensors, g_ptr_array_unref);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Lists, lists_clear)
 
 /* Takes the tensor. */
 static void
-lists_take (Lists *lists, const gchar *prefix, const gchar *name, GTorchTensor *tensor)
+lists_take (GTorchTrainerLists *lists, const gchar *prefix, const gchar *name, GTorchTensor *tensor)
 {
   g_ptr_array_add (lists->names, g_strconcat (prefix, name, NULL));
   g_ptr_array_add (lists->tensors, tensor);
@@ -155,7 +151,8 @@ list_parts (GTorchTrainerPrivate *priv, GTorchGradScaler *scaler)
 
 /* Appends the state of a part; copied: loading changes tensors in place. */
 static gboolean
-part_get (const Part *part, Lists *lists, const gchar *prefix, gboolean is_copied, GError **error)
+part_get (const Part *part, GTorchTrainerLists *lists, const gchar *prefix, gboolean is_copied,
+          GError **error)
 {
   g_auto (GStrv) names = NULL;
   g_autoptr (GPtrArray) tensors = part->get (part->object, &names, error);
@@ -183,7 +180,7 @@ part_get (const Part *part, Lists *lists, const gchar *prefix, gboolean is_copie
 
 /* Sets the state of a part from the names that begin with its prefix, or, without one, all. */
 static gboolean
-part_set (const Part *part, const Lists *lists, const gchar *prefix, GError **error)
+part_set (const Part *part, const GTorchTrainerLists *lists, const gchar *prefix, GError **error)
 {
   g_autoptr (GPtrArray) names = g_ptr_array_new ();
   g_autoptr (GPtrArray) tensors = g_ptr_array_new ();
@@ -276,31 +273,65 @@ list_generators (GTorchTrainerPrivate *priv, GTorchGenerator **generators, gchar
   return n;
 }
 
-/* --- writing --- */
+/* --- what is the program's own --- */
+
+/* NULL without an error: there is none. */
+static GBytes *
+get_program (GTorchTrainer *self, GError **error)
+{
+  const GTorchTrainerFunc *save = &gtorch_trainer_get_private (self)->save;
+  g_autoptr (GBytes) bytes = NULL;
+  GError *local = NULL;
+
+  if (save->func == NULL)
+    return NULL;
+  bytes = ((GTorchTrainerSaveFunc) save->func) (self, save->data, &local);
+  return gtorch_callback_ended ("the function of set_save_function ()", bytes != NULL, local, error)
+             ? g_steal_pointer (&bytes)
+             : NULL;
+}
 
 static gboolean
-save (GTorchTrainer *self, GTorchGradScaler *scaler, GVariant *loader, GFile *file,
-      GCancellable *cancellable, GError **error)
+set_program (GTorchTrainer *self, GBytes *bytes, GError **error)
+{
+  const GTorchTrainerFunc *load = &gtorch_trainer_get_private (self)->load;
+  GError *local = NULL;
+  gboolean result;
+
+  if (load->func == NULL)
+    return TRUE;
+  result = ((GTorchTrainerLoadFunc) load->func) (self, bytes, load->data, &local);
+  return gtorch_callback_ended ("the function of set_load_function ()", result, local, error);
+}
+
+/* --- writing --- */
+
+const gchar *const gtorch_trainer_metadata[] = { "format", FORMAT_NAME, NULL };
+
+/* The names, which end with NULL, and the tensors of a file. */
+gboolean
+gtorch_trainer_collect (GTorchTrainer *self, GTorchGradScaler *scaler, GVariant *loader,
+                        GTorchTrainerLists *lists, GError **error)
 {
   GTorchTrainerPrivate *priv = gtorch_trainer_get_private (self);
   g_autoptr (GArray) parts = list_parts (priv, scaler);
-  const gchar *const metadata[] = { "format", FORMAT_NAME, NULL };
   g_autoptr (GVariant) counters = pack_counters (priv, loader);
   g_autoptr (GVariant) ordered = in_order (counters);
   g_autoptr (GBytes) bytes = g_variant_get_data_as_bytes (ordered);
-  g_auto (Lists) lists;
+  g_autoptr (GBytes) program = NULL;
   GTorchGenerator *generators[2];
   gchar *names[2];
   GTorchTensor *tensor;
   const guint n = list_generators (priv, generators, names);
   gboolean result = TRUE;
+  GError *local = NULL;
 
-  lists_init (&lists);
+  lists_init (lists);
   for (guint i = 0; i < parts->len && result; i++)
     {
       const Part *part = &g_array_index (parts, Part, i);
 
-      result = part_get (part, &lists, part->prefix, FALSE, error);
+      result = part_get (part, lists, part->prefix, FALSE, error);
     }
   for (guint i = 0; i < n; i++)
     {
@@ -308,19 +339,43 @@ save (GTorchTrainer *self, GTorchGradScaler *scaler, GVariant *loader, GFile *fi
 
       tensor = result ? wrap_bytes (state, error) : NULL;
       if (tensor != NULL)
-        lists_take (&lists, "", names[i], tensor);
+        lists_take (lists, "", names[i], tensor);
       result = tensor != NULL;
       g_free (names[i]);
+    }
+  program = result ? get_program (self, &local) : NULL;
+  if (program != NULL)
+    {
+      tensor = wrap_bytes (program, error);
+      if (tensor == NULL)
+        return FALSE;
+      lists_take (lists, "", PROGRAM, tensor);
+    }
+  else if (local != NULL)
+    {
+      g_propagate_error (error, local);
+      return FALSE;
     }
   tensor = result ? wrap_bytes (bytes, error) : NULL;
   if (tensor == NULL)
     return FALSE;
-  lists_take (&lists, "", "trainer", tensor);
-  g_ptr_array_add (lists.names, NULL);
+  lists_take (lists, "", "trainer", tensor);
+  g_ptr_array_add (lists->names, NULL);
+  return TRUE;
+}
+
+static gboolean
+save (GTorchTrainer *self, GTorchGradScaler *scaler, GVariant *loader, GFile *file,
+      GCancellable *cancellable, GError **error)
+{
+  g_auto (GTorchTrainerLists) lists = { NULL };
+
+  if (!gtorch_trainer_collect (self, scaler, loader, &lists, error))
+    return FALSE;
   return gtorch_safetensors_save_file_lists ((const gchar *const *) lists.names->pdata,
                                              (GTorchTensor **) lists.tensors->pdata,
-                                             lists.tensors->len, metadata, file, cancellable, NULL,
-                                             NULL, error);
+                                             lists.tensors->len, gtorch_trainer_metadata, file,
+                                             cancellable, NULL, NULL, error);
 }
 
 gboolean
@@ -350,8 +405,8 @@ compare_names (gconstpointer one, gconstpointer other)
 }
 
 /* The names of the checkpoints of steps in the folder, the oldest first. */
-static GPtrArray *
-list_checkpoints (GFile *folder, GCancellable *cancellable, GError **error)
+GPtrArray *
+gtorch_trainer_list_checkpoints (GFile *folder, GCancellable *cancellable, GError **error)
 {
   GPtrArray *names = g_ptr_array_new_with_free_func (g_free);
   GError *local = NULL;
@@ -388,7 +443,8 @@ remove_old (GTorchTrainerRun *run, GError **error)
 
   if (n == 0)
     return TRUE;
-  names = list_checkpoints (run->settings.checkpoint_folder, run->cancellable, error);
+  names =
+      gtorch_trainer_list_checkpoints (run->settings.checkpoint_folder, run->cancellable, error);
   for (guint i = 0; names != NULL && i + n < names->len; i++)
     {
       g_autoptr (GFile) file = g_file_get_child (run->settings.checkpoint_folder, names->pdata[i]);
@@ -410,15 +466,18 @@ gtorch_trainer_run_checkpoint (GTorchTrainerRun *run, GError **error)
   return remove_old (run, error);
 }
 
-static gboolean
-check_idle (GTorchTrainer *self, const gchar *op, GError **error)
+gboolean
+gtorch_trainer_check_checkpoint (GTorchTrainer *self, const gchar *op, GError **error)
 {
-  if (!gtorch_trainer_check (self, error))
-    return FALSE;
-  if (!gtorch_trainer_is_running (self))
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: a run goes on"), op);
-  return FALSE;
+  return gtorch_trainer_check (self, error) && gtorch_trainer_check_idle (self, op, error);
+}
+
+/* Where the next run would go on. */
+GVariant *
+gtorch_trainer_get_loader_state (GTorchTrainerPrivate *priv, GError **error)
+{
+  return priv->loader_state != NULL ? g_variant_ref (priv->loader_state)
+                                    : gtorch_data_loader_get_state (priv->loader, error);
 }
 
 /**
@@ -446,11 +505,10 @@ gtorch_trainer_save_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (!check_idle (self, "save_checkpoint", error))
+  if (!gtorch_trainer_check_checkpoint (self, "save_checkpoint", error))
     return FALSE;
   priv = gtorch_trainer_get_private (self);
-  loader = priv->loader_state != NULL ? g_variant_ref (priv->loader_state)
-                                      : gtorch_data_loader_get_state (priv->loader, error);
+  loader = gtorch_trainer_get_loader_state (priv, error);
   if (loader == NULL)
     return FALSE;
   return save (self, priv->settings.scaler, loader, file, cancellable, error);
@@ -459,7 +517,7 @@ gtorch_trainer_save_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
 /* --- reading --- */
 
 static GTorchTensor *
-find_tensor (const Lists *lists, const gchar *name)
+find_tensor (const GTorchTrainerLists *lists, const gchar *name)
 {
   for (guint i = 0; i < lists->names->len; i++)
     if (g_str_equal (lists->names->pdata[i], name))
@@ -477,8 +535,9 @@ fail_format (GFile *file, const gchar *what, GError **error)
   return FALSE;
 }
 
-static gboolean
-read_lists (GFile *file, GCancellable *cancellable, Lists *lists, GError **error)
+gboolean
+gtorch_trainer_read_checkpoint (GFile *file, GCancellable *cancellable, GTorchTrainerLists *lists,
+                                GError **error)
 {
   g_auto (GStrv) names = NULL;
   g_auto (GStrv) metadata = NULL;
@@ -495,8 +554,8 @@ read_lists (GFile *file, GCancellable *cancellable, Lists *lists, GError **error
 }
 
 static gboolean
-read_counters (GFile *file, const Lists *lists, GTorchTrainerCounters *counters, GVariant **loader,
-               GError **error)
+read_counters (GFile *file, const GTorchTrainerLists *lists, GTorchTrainerCounters *counters,
+               GVariant **loader, GError **error)
 {
   GTorchTensor *packed = find_tensor (lists, "trainer");
   g_autoptr (GBytes) bytes = NULL;
@@ -518,9 +577,9 @@ read_counters (GFile *file, const Lists *lists, GTorchTrainerCounters *counters,
 
 /* Gives all parts their states, or none: those that have got theirs get the former ones back. */
 static gboolean
-set_parts (GArray *parts, const Lists *lists, GError **error)
+set_parts (GArray *parts, const GTorchTrainerLists *lists, GError **error)
 {
-  g_autofree Lists *former = g_new0 (Lists, parts->len);
+  g_autofree GTorchTrainerLists *former = g_new0 (GTorchTrainerLists, parts->len);
   gboolean result = TRUE;
   guint i;
 
@@ -536,13 +595,14 @@ set_parts (GArray *parts, const Lists *lists, GError **error)
   for (guint j = 0; j + 1 < i && !result; j++)
     part_set (&g_array_index (parts, Part, j), &former[j], "", NULL);
   for (guint j = 0; j < i; j++)
-    lists_clear (&former[j]);
+    gtorch_trainer_lists_clear (&former[j]);
   return result;
 }
 
 /* Sets the generators, or none. */
 static gboolean
-set_generators (GTorchTrainerPrivate *priv, GFile *file, const Lists *lists, GError **error)
+set_generators (GTorchTrainerPrivate *priv, GFile *file, const GTorchTrainerLists *lists,
+                GError **error)
 {
   GTorchGenerator *generators[2];
   gchar *names[2];
@@ -569,6 +629,57 @@ set_generators (GTorchTrainerPrivate *priv, GFile *file, const Lists *lists, GEr
   return result;
 }
 
+/* Takes what a file has, all of it or nothing. */
+gboolean
+gtorch_trainer_apply (GTorchTrainer *self, GFile *file, const GTorchTrainerLists *lists,
+                      GError **error)
+{
+  GTorchTrainerPrivate *priv = gtorch_trainer_get_private (self);
+  GTorchTensor *program = find_tensor (lists, PROGRAM);
+  g_autoptr (GArray) parts = NULL;
+  g_autoptr (GVariant) loader = NULL;
+  g_autoptr (GVariant) former = NULL;
+  g_autoptr (GBytes) own = NULL;
+  g_autoptr (GBytes) former_own = NULL;
+  GTorchTrainerCounters counters = { 0 };
+  GError *local = NULL;
+
+  if (!read_counters (file, lists, &counters, &loader, error))
+    return FALSE;
+  if (program != NULL)
+    {
+      own = gtorch_tensor_get_bytes (program, &local);
+      former_own = own != NULL ? get_program (self, &local) : NULL;
+      if (local != NULL)
+        {
+          g_propagate_error (error, local);
+          return FALSE;
+        }
+    }
+  if (loader != NULL)
+    {
+      former = gtorch_data_loader_get_state (priv->loader, error);
+      if (former == NULL || !gtorch_data_loader_set_state (priv->loader, loader, error))
+        return FALSE;
+    }
+  parts = list_parts (priv, priv->settings.scaler);
+  if ((own != NULL && !set_program (self, own, error)) || !set_parts (parts, lists, error)
+      || !set_generators (priv, file, lists, error))
+    {
+      if (former != NULL)
+        gtorch_data_loader_set_state (priv->loader, former, NULL);
+      if (former_own != NULL)
+        set_program (self, former_own, NULL);
+      return FALSE;
+    }
+  g_clear_pointer (&priv->loader_state, g_variant_unref);
+  priv->loader_state = g_steal_pointer (&loader);
+  g_mutex_lock (&priv->lock);
+  priv->counters = counters;
+  g_mutex_unlock (&priv->lock);
+  return TRUE;
+}
+
 /**
  * gtorch_trainer_load_checkpoint:
  * @self: a trainer
@@ -589,41 +700,25 @@ gboolean
 gtorch_trainer_load_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *cancellable,
                                 GError **error)
 {
-  GTorchTrainerPrivate *priv;
-  g_autoptr (GArray) parts = NULL;
-  g_autoptr (GVariant) loader = NULL;
-  g_autoptr (GVariant) former = NULL;
-  g_auto (Lists) lists = { NULL };
-  GTorchTrainerCounters counters = { 0 };
+  g_auto (GTorchTrainerLists) lists = { NULL };
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (!check_idle (self, "load_checkpoint", error))
-    return FALSE;
-  priv = gtorch_trainer_get_private (self);
-  if (!read_lists (file, cancellable, &lists, error)
-      || !read_counters (file, &lists, &counters, &loader, error))
-    return FALSE;
-  if (loader != NULL)
-    {
-      former = gtorch_data_loader_get_state (priv->loader, error);
-      if (former == NULL || !gtorch_data_loader_set_state (priv->loader, loader, error))
-        return FALSE;
-    }
-  parts = list_parts (priv, priv->settings.scaler);
-  if (!set_parts (parts, &lists, error) || !set_generators (priv, file, &lists, error))
-    {
-      if (former != NULL)
-        gtorch_data_loader_set_state (priv->loader, former, NULL);
-      return FALSE;
-    }
-  g_clear_pointer (&priv->loader_state, g_variant_unref);
-  priv->loader_state = g_steal_pointer (&loader);
-  g_mutex_lock (&priv->lock);
-  priv->counters = counters;
-  g_mutex_unlock (&priv->lock);
-  return TRUE;
+  return gtorch_trainer_check_checkpoint (self, "load_checkpoint", error)
+         && gtorch_trainer_read_checkpoint (file, cancellable, &lists, error)
+         && gtorch_trainer_apply (self, file, &lists, error);
+}
+
+GFile *
+gtorch_trainer_find_folder (GTorchTrainer *self, GError **error)
+{
+  GFile *folder = gtorch_trainer_get_private (self)->settings.checkpoint_folder;
+
+  if (folder == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("resume: there is no checkpoint_folder"));
+  return folder;
 }
 
 /**
@@ -652,14 +747,8 @@ gtorch_trainer_resume (GTorchTrainer *self, gboolean *found, GCancellable *cance
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  folder = gtorch_trainer_get_private (self)->settings.checkpoint_folder;
-  if (folder == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("resume: there is no checkpoint_folder"));
-      return FALSE;
-    }
-  names = list_checkpoints (folder, cancellable, error);
+  folder = gtorch_trainer_find_folder (self, error);
+  names = folder != NULL ? gtorch_trainer_list_checkpoints (folder, cancellable, error) : NULL;
   if (names == NULL)
     return FALSE;
   if (names->len > 0)

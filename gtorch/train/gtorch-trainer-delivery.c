@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Brings the signals of a run to the main context of the program, in order. A turn of the main loop emits
- * signals for a few milliseconds at most, so that many of them do not stop it; if the loop cannot keep up,
- * the run waits. Changes of properties are notified at most twenty times a second. */
+ * signals for a few milliseconds at most, so that many of them do not stop it. A run is ahead of its handlers
+ * by what the program allows and no more, so that a handler can end it. Changes of properties are notified at
+ * most twenty times a second. */
 
 #include "config.h"
 
@@ -31,7 +32,9 @@ struct _GTorchTrainerDelivery
   GMutex lock;
   GCond cond;
   GQueue notices;
-  gboolean is_attached, is_dirty, is_awake;
+  guint n_emitting; /* signals whose handlers are being called */
+  gboolean is_attached, is_awake;
+  gboolean is_dirty, is_urgent; /* properties have changed; by more than a step */
   gint64 notify_time;
 };
 
@@ -84,33 +87,54 @@ notify (GTorchTrainerDelivery *self)
   g_object_thaw_notify (trainer);
 }
 
-/* Emits what waits, until a time. */
-static void
-emit_until (GTorchTrainerDelivery *self, gint64 until)
+/* The next one, behind the handlers of the former one. */
+static Notice *
+take_notice (GTorchTrainerDelivery *self, gboolean is_first)
 {
-  gboolean is_due;
+  Notice *notice;
 
-  do
+  g_mutex_lock (&self->lock);
+  self->n_emitting -= is_first ? 0 : 1;
+  notice = g_queue_pop_head (&self->notices);
+  self->n_emitting += notice != NULL ? 1 : 0;
+  g_cond_broadcast (&self->cond);
+  g_mutex_unlock (&self->lock);
+  return notice;
+}
+
+/* Emits what waits, until a time. Without a limit, changes are notified in any case. */
+static void
+emit_until (GTorchTrainerDelivery *self, gint64 until, gboolean is_last)
+{
+  gboolean is_due, is_first = TRUE;
+  Notice *notice;
+
+  while ((notice = take_notice (self, is_first)) != NULL)
     {
-      Notice *notice;
-
-      g_mutex_lock (&self->lock);
-      notice = g_queue_pop_head (&self->notices);
-      g_cond_broadcast (&self->cond);
-      g_mutex_unlock (&self->lock);
-      if (notice == NULL)
-        break;
+      is_first = FALSE;
       if (notice->results != NULL)
         gtorch_trainer_publish (self->trainer, notice->results);
       gtorch_trainer_emit (self->trainer, notice->signal, notice->number, notice->value,
                            notice->failure);
       notice_free (notice);
+      if (g_get_monotonic_time () >= until)
+        {
+          g_mutex_lock (&self->lock);
+          self->n_emitting--;
+          g_cond_broadcast (&self->cond);
+          g_mutex_unlock (&self->lock);
+          break;
+        }
     }
-  while (g_get_monotonic_time () < until);
   g_mutex_lock (&self->lock);
-  is_due = self->is_dirty;
-  self->is_dirty = FALSE;
-  self->notify_time = g_get_monotonic_time ();
+  is_due = self->is_dirty
+           && (is_last || self->is_urgent
+               || g_get_monotonic_time () - self->notify_time >= NOTIFY_INTERVAL);
+  if (is_due)
+    {
+      self->is_dirty = self->is_urgent = FALSE;
+      self->notify_time = g_get_monotonic_time ();
+    }
   g_mutex_unlock (&self->lock);
   if (is_due)
     notify (self);
@@ -122,7 +146,7 @@ on_turn (gpointer data)
   GTorchTrainerDelivery *self = data;
   gboolean has_more;
 
-  emit_until (self, g_get_monotonic_time () + TURN);
+  emit_until (self, g_get_monotonic_time () + TURN, FALSE);
   g_mutex_lock (&self->lock);
   has_more = !g_queue_is_empty (&self->notices);
   self->is_attached = has_more;
@@ -181,6 +205,7 @@ add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdo
     }
   g_mutex_lock (&self->lock);
   self->is_dirty = TRUE;
+  self->is_urgent = self->is_urgent || signal != GTORCH_TRAINER_STEP_DONE;
   if (is_heard)
     {
       Notice *notice = g_new (Notice, 1);
@@ -220,9 +245,16 @@ gtorch_trainer_delivery_wake (GTorchTrainerDelivery *self)
   g_mutex_unlock (&self->lock);
 }
 
+/* With the lock held. */
+static gboolean
+is_ahead (GTorchTrainerDelivery *self, gint64 n_ahead)
+{
+  return g_queue_get_length (&self->notices) + self->n_emitting > MIN (n_ahead, MAX_WAITING);
+}
+
 void
-gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancellable,
-                              gint *is_stopped)
+gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, gint64 n_ahead,
+                              GCancellable *cancellable, gint *is_stopped)
 {
   GTorchWake wake;
   gboolean is_full;
@@ -230,7 +262,7 @@ gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancell
   if (self->context == NULL)
     return;
   g_mutex_lock (&self->lock);
-  is_full = g_queue_get_length (&self->notices) >= MAX_WAITING;
+  is_full = is_ahead (self, n_ahead);
   self->is_awake = FALSE;
   g_mutex_unlock (&self->lock);
   if (!is_full || g_atomic_int_get (is_stopped))
@@ -238,11 +270,16 @@ gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancell
   gtorch_wake_begin (&wake, cancellable, &self->lock, &self->cond);
   g_mutex_lock (&self->lock);
   while (!self->is_awake && !g_atomic_int_get (is_stopped)
-         && !g_cancellable_is_cancelled (cancellable)
-         && g_queue_get_length (&self->notices) >= MAX_WAITING / 2)
+         && !g_cancellable_is_cancelled (cancellable) && is_ahead (self, n_ahead))
     g_cond_wait (&self->cond, &self->lock);
   g_mutex_unlock (&self->lock);
   gtorch_wake_end (&wake);
+}
+
+void
+gtorch_trainer_delivery_serve (GTorchTrainerDelivery *self)
+{
+  emit_until (self, G_MAXINT64, FALSE);
 }
 
 void
@@ -257,7 +294,7 @@ gtorch_trainer_delivery_flush (GTorchTrainerDelivery *self)
     }
   do
     {
-      emit_until (self, G_MAXINT64);
+      emit_until (self, G_MAXINT64, TRUE);
       g_mutex_lock (&self->lock);
       is_empty = g_queue_is_empty (&self->notices);
       g_mutex_unlock (&self->lock);

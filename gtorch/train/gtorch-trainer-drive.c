@@ -3,7 +3,8 @@
 
 /* Who does the work of a run: the calling thread, a thread of the run's own, or the main context of the
  * program, a part at a time. A run is a few steps ahead of its device, no more: then it waits, the threads by
- * sleeping, the main context by a source. */
+ * sleeping, the main context by a source. So it does for the handlers of its signals, which the main context
+ * calls itself before the next part. */
 
 #include "config.h"
 
@@ -43,9 +44,12 @@ work (GTorchTrainerRun *run, GError **error)
         if (!gtorch_event_synchronize (point->event, run->cancellable, error)
             || !gtorch_trainer_run_harvest (run, error))
           return FALSE;
-      if (!gtorch_trainer_run_harvest (run, error) || !advance (run, error))
+      if (!gtorch_trainer_run_harvest (run, error))
         return FALSE;
-      gtorch_trainer_delivery_wait (run->delivery, run->cancellable, &run->is_stopped);
+      gtorch_trainer_delivery_wait (run->delivery, gtorch_trainer_run_ahead (run), run->cancellable,
+                                    &run->is_stopped);
+      if (!advance (run, error))
+        return FALSE;
     }
   return TRUE;
 }
@@ -242,6 +246,8 @@ on_part (gpointer data)
         }
       done = FALSE;
     }
+  if (done)
+    gtorch_trainer_delivery_serve (run->delivery);
   done = done && advance (run, &drive->error);
   if (done && run->phase != GTORCH_TRAINER_PHASE_DONE)
     return G_SOURCE_CONTINUE;

@@ -12,15 +12,6 @@
 #include "base/gtorch-text-private.h"
 #include "optim/gtorch-reduce-lr-on-plateau.h"
 
-static gboolean
-refuse_while_running (GTorchTrainer *self, const gchar *op, GError **error)
-{
-  if (!gtorch_trainer_is_running (self))
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: a run goes on"), op);
-  return FALSE;
-}
-
 /**
  * gtorch_trainer_add_scheduler:
  * @self: a trainer
@@ -44,7 +35,7 @@ gtorch_trainer_add_scheduler (GTorchTrainer *self, GTorchLRScheduler *scheduler,
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (scheduler), FALSE);
-  if (!refuse_while_running (self, "add_scheduler", error))
+  if (!gtorch_trainer_check_idle (self, "add_scheduler", error))
     return FALSE;
   if (interval < GTORCH_TRAINER_INTERVAL_EPOCH || interval > GTORCH_TRAINER_INTERVAL_EVALUATION)
     {
@@ -91,7 +82,7 @@ gtorch_trainer_add_metric (GTorchTrainer *self, const gchar *name, GTorchMetric 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (name != NULL, FALSE);
   g_return_val_if_fail (GTORCH_IS_METRIC (metric), FALSE);
-  if (!refuse_while_running (self, "add_metric", error))
+  if (!gtorch_trainer_check_idle (self, "add_metric", error))
     return FALSE;
   metrics = gtorch_trainer_get_private (self)->metrics;
   is_taken = *name == '\0' || g_str_equal (name, "loss");
@@ -128,15 +119,14 @@ gtorch_trainer_add_log (GTorchTrainer *self, GTorchLog *log, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_LOG (log), FALSE);
-  if (!refuse_while_running (self, "add_log", error))
+  if (!gtorch_trainer_check_idle (self, "add_log", error))
     return FALSE;
   g_ptr_array_add (gtorch_trainer_get_private (self)->logs, g_object_ref (log));
   return TRUE;
 }
 
 static void
-set_func (GTorchTrainerFunc *place, GTorchTrainerStepFunc func, gpointer data,
-          GDestroyNotify destroy)
+set_func (GTorchTrainerFunc *place, GCallback func, gpointer data, GDestroyNotify destroy)
 {
   const GTorchTrainerFunc former = *place;
 
@@ -164,7 +154,7 @@ gtorch_trainer_set_training_step (GTorchTrainer *self, GTorchTrainerStepFunc fun
 {
   g_return_if_fail (GTORCH_IS_TRAINER (self));
   g_return_if_fail (!gtorch_trainer_is_running (self));
-  set_func (&gtorch_trainer_get_private (self)->training, func, user_data, destroy);
+  set_func (&gtorch_trainer_get_private (self)->training, G_CALLBACK (func), user_data, destroy);
 }
 
 /**
@@ -186,7 +176,53 @@ gtorch_trainer_set_validation_step (GTorchTrainer *self, GTorchTrainerStepFunc f
 {
   g_return_if_fail (GTORCH_IS_TRAINER (self));
   g_return_if_fail (!gtorch_trainer_is_running (self));
-  set_func (&gtorch_trainer_get_private (self)->validation, func, user_data, destroy);
+  set_func (&gtorch_trainer_get_private (self)->validation, G_CALLBACK (func), user_data, destroy);
+}
+
+/**
+ * gtorch_trainer_set_save_function:
+ * @self: a trainer
+ * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): gives the bytes, or %NULL for
+ *   none
+ * @user_data: data for @func
+ * @destroy: (nullable): frees @user_data
+ *
+ * Sets a function that gives what checkpoints have of the program's own, such as the state of a generator
+ * that the trainer does not know. It is called in the thread of the run, or of the function that writes a
+ * checkpoint. During a run nothing may be set.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_trainer_set_save_function (GTorchTrainer *self, GTorchTrainerSaveFunc func,
+                                  gpointer user_data, GDestroyNotify destroy)
+{
+  g_return_if_fail (GTORCH_IS_TRAINER (self));
+  g_return_if_fail (!gtorch_trainer_is_running (self));
+  set_func (&gtorch_trainer_get_private (self)->save, G_CALLBACK (func), user_data, destroy);
+}
+
+/**
+ * gtorch_trainer_set_load_function:
+ * @self: a trainer
+ * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): takes the bytes, or %NULL for
+ *   none
+ * @user_data: data for @func
+ * @destroy: (nullable): frees @user_data
+ *
+ * Sets a function that takes what the function of [method@Trainer.set_save_function] gave, when a checkpoint
+ * is loaded. It is not called for a checkpoint without. When the rest of a checkpoint does not fit, it is
+ * called once more, with what the other function gives, so that nothing has changed.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_trainer_set_load_function (GTorchTrainer *self, GTorchTrainerLoadFunc func,
+                                  gpointer user_data, GDestroyNotify destroy)
+{
+  g_return_if_fail (GTORCH_IS_TRAINER (self));
+  g_return_if_fail (!gtorch_trainer_is_running (self));
+  set_func (&gtorch_trainer_get_private (self)->load, G_CALLBACK (func), user_data, destroy);
 }
 
 /**

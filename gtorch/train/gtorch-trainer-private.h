@@ -21,7 +21,7 @@ typedef struct
   GFile *checkpoint_folder;
   gchar *monitor;
   gint64 n_epochs, max_steps, accumulate_steps, evaluate_every, log_every, patience,
-      checkpoint_every, keep_checkpoints;
+      checkpoint_every, keep_checkpoints, max_ahead;
   gdouble clip_norm, min_delta;
   gint autocast, monitor_mode;
   gboolean graph, save_best, threaded;
@@ -50,7 +50,7 @@ typedef struct
 
 typedef struct
 {
-  GTorchTrainerStepFunc func;
+  GCallback func; /* of the type that belongs to its use */
   gpointer data;
   GDestroyNotify destroy;
 } GTorchTrainerFunc;
@@ -64,7 +64,7 @@ typedef struct
   GTorchOptimizer *optimizer;
   GTorchTrainerSettings settings;
   GPtrArray *schedules, *metrics, *logs;
-  GTorchTrainerFunc training, validation;
+  GTorchTrainerFunc training, validation, save, load;
   /* The state of the loader where the next run goes on in the middle of an epoch; NULL: at its beginning. */
   GVariant *loader_state;
 
@@ -73,11 +73,16 @@ typedef struct
   gdouble throughput, progress;
   GVariant *results;     /* of the last evaluation that the program was told of: a(sd) */
   GTorchTrainerRun *run; /* NULL: none */
+  const gchar *busy;     /* the asynchronous function that has not ended; NULL: none */
 } GTorchTrainerPrivate;
 
 GTorchTrainerPrivate *gtorch_trainer_get_private (GTorchTrainer *self);
 void gtorch_trainer_settings_copy (GTorchTrainerSettings *to, const GTorchTrainerSettings *from);
 void gtorch_trainer_settings_clear (GTorchTrainerSettings *settings);
+
+/* FALSE with an error while a run, or an asynchronous function, goes on; the second with the lock held. */
+gboolean gtorch_trainer_check_idle (GTorchTrainer *self, const gchar *op, GError **error);
+gboolean gtorch_trainer_is_idle (GTorchTrainer *self, const gchar *op, GError **error);
 
 /* Told of each run before it begins, if it is not NULL: export/ sets it when the library is loaded. */
 extern void (*gtorch_trainer_begins) (GTorchTrainer *self);
@@ -150,6 +155,8 @@ void gtorch_trainer_run_free (GTorchTrainerRun *run);
 gboolean gtorch_trainer_run_advance (GTorchTrainerRun *run, GError **error);
 /* The point that must be reached before the next part; NULL: none. */
 GTorchTrainerPoint *gtorch_trainer_run_awaited (GTorchTrainerRun *run);
+/* How many signals may wait for their handlers before the next part. */
+gint64 gtorch_trainer_run_ahead (GTorchTrainerRun *run);
 /* Takes what was computed before the points that are reached. */
 gboolean gtorch_trainer_run_harvest (GTorchTrainerRun *run, GError **error);
 /* Works until the end in this thread. */
@@ -205,9 +212,12 @@ void gtorch_trainer_delivery_add (GTorchTrainerDelivery *self, GTorchTrainerSign
  * reference. */
 void gtorch_trainer_delivery_add_results (GTorchTrainerDelivery *self, gint64 step, gdouble loss,
                                           GVariant *results);
-/* Sleeps while very many signals wait for the main loop, until it is cancelled. */
-void gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancellable,
-                                   gint *is_stopped);
+/* Sleeps while more than so many signals wait for the main loop or for their handlers, until the run is
+ * stopped or cancelled. */
+void gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, gint64 n_ahead,
+                                   GCancellable *cancellable, gint *is_stopped);
+/* In the context, where the run works in it: emits what waits. */
+void gtorch_trainer_delivery_serve (GTorchTrainerDelivery *self);
 void gtorch_trainer_delivery_wake (GTorchTrainerDelivery *self);
 /* In the context: emits everything that waits. */
 void gtorch_trainer_delivery_flush (GTorchTrainerDelivery *self);

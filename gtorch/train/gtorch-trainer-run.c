@@ -8,7 +8,9 @@
  * The host is at most AHEAD steps before the device. Behind each step there is a point in the stream; what
  * the step has computed, its loss, is read when the point is reached, so that nothing waits for it. Before
  * what needs everything that was computed (the mean loss of an epoch, the results of an evaluation, a
- * checkpoint), all points are waited for. */
+ * checkpoint), all points are waited for. Where somebody hears of each step, the host is ahead of them by
+ * "max-ahead" steps, and the device with it: a handler that ends the run ends it with the step that it was
+ * told of. */
 
 #include "config.h"
 
@@ -107,7 +109,7 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
       return NULL;
     }
   g_mutex_lock (&priv->lock);
-  is_free = priv->run == NULL;
+  is_free = gtorch_trainer_is_idle (self, "trainer_run", error);
   if (is_free)
     {
       priv->run = run;
@@ -120,8 +122,6 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
   if (!is_free)
     {
       gtorch_trainer_run_free (run);
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("trainer_run: a run of this trainer goes on"));
       return NULL;
     }
   if (run->settings.graph && !gtorch_optimizer_get_capturable (priv->optimizer))
@@ -191,9 +191,20 @@ gtorch_trainer_run_end (GTorchTrainerRun *run, GError **error)
 GTorchTrainerPoint *
 gtorch_trainer_run_awaited (GTorchTrainerRun *run)
 {
-  if (run->points.length < (run->must_drain ? 1 : AHEAD))
-    return NULL;
-  return g_queue_peek_head (&run->points);
+  gint64 limit = AHEAD;
+
+  if (run->must_drain)
+    limit = 1;
+  else if (run->settings.max_ahead + 1 < AHEAD
+           && gtorch_trainer_is_heard (run->trainer, GTORCH_TRAINER_STEP_DONE))
+    limit = run->settings.max_ahead + 1;
+  return run->points.length < limit ? NULL : g_queue_peek_head (&run->points);
+}
+
+gint64
+gtorch_trainer_run_ahead (GTorchTrainerRun *run)
+{
+  return MAX (run->settings.max_ahead - (gint64) run->points.length, 0);
 }
 
 static void

@@ -391,6 +391,20 @@ static const GTorchField fields[] = {
    */
   { "threaded", GTORCH_FIELD_BOOL, .value = TRUE, SETTING (threaded) },
   /**
+   * GTorchTrainer:max-ahead:
+   *
+   * How many of the signals [signal@Trainer::step-done], [signal@Trainer::epoch-done] and
+   * [signal@Trainer::evaluated] may wait for their handlers while [method@Trainer.run_async] goes on.
+   *
+   * With 0 the next step begins when the handlers of the last one have returned: a handler that calls
+   * [method@Trainer.stop] or cancels ends the run with the step that it was told of. With n, up to n steps
+   * more are made. That keeps a GPU busy while handlers run and the main loop draws; 2 is enough for that.
+   * Signals without handlers are not waited for.
+   *
+   * Since: 0.1
+   */
+  { "max-ahead", GTORCH_FIELD_INT64, .value = 0, SETTING (max_ahead) },
+  /**
    * GTorchTrainer:epoch: (getter get_epoch)
    *
    * How often the data have been gone through.
@@ -509,7 +523,7 @@ gtorch_trainer_real_training_step (GTorchTrainer *self, GTorchSample *batch, GEr
   GTorchTensor *target;
 
   if (training->func != NULL)
-    return training->func (self, batch, training->data, error);
+    return ((GTorchTrainerStepFunc) training->func) (self, batch, training->data, error);
   return compute_loss (self, batch, &output, &target, error);
 }
 
@@ -522,7 +536,7 @@ gtorch_trainer_real_validation_step (GTorchTrainer *self, GTorchSample *batch, G
   GTorchTensor *target;
 
   if (validation->func != NULL)
-    return validation->func (self, batch, validation->data, error);
+    return ((GTorchTrainerStepFunc) validation->func) (self, batch, validation->data, error);
   loss = compute_loss (self, batch, &output, &target, error);
   if (loss == NULL
       || (target != NULL && !gtorch_trainer_update_metrics (self, output, target, error)))
@@ -547,6 +561,8 @@ gtorch_trainer_finalize (GObject *object)
 
   clear_func (&priv->training);
   clear_func (&priv->validation);
+  clear_func (&priv->save);
+  clear_func (&priv->load);
   g_clear_object (&priv->module);
   g_clear_object (&priv->loss);
   g_clear_object (&priv->loader);
@@ -566,6 +582,8 @@ gtorch_trainer_add_references (gpointer trainer, GTorchReferences *references)
 {
   GTorchTrainerPrivate *priv = PRIVATE (trainer);
   gpointer objects[] = { priv->module, priv->loss, priv->optimizer };
+  const GTorchTrainerFunc *funcs[] = { &priv->training, &priv->validation, &priv->save,
+                                       &priv->load };
 
   for (guint i = 0; i < G_N_ELEMENTS (objects); i++)
     if (objects[i] != NULL)
@@ -573,10 +591,9 @@ gtorch_trainer_add_references (gpointer trainer, GTorchReferences *references)
   for (guint i = 0; i < priv->schedules->len; i++)
     gtorch_references_add_object (references,
                                   ((GTorchTrainerSchedule *) priv->schedules->pdata[i])->scheduler);
-  if (priv->training.func != NULL)
-    gtorch_references_add_data (references, priv->training.data, priv->training.destroy);
-  if (priv->validation.func != NULL)
-    gtorch_references_add_data (references, priv->validation.data, priv->validation.destroy);
+  for (guint i = 0; i < G_N_ELEMENTS (funcs); i++)
+    if (funcs[i]->func != NULL)
+      gtorch_references_add_data (references, funcs[i]->data, funcs[i]->destroy);
 }
 
 static GTorchReferencesType references_type = { .look = gtorch_trainer_add_references };
@@ -596,7 +613,9 @@ gtorch_trainer_class_init (GTorchTrainerClass *klass)
    * @loss: the loss of the step
    *
    * A step is done, on the device, too. Emitted for each step, in order, in the main context that was the
-   * thread's default when the run began; [method@Trainer.run] emits it in its thread.
+   * thread's default when the run began; [method@Trainer.run] emits it in its thread. The run waits for the
+   * handlers, see [property@Trainer:max-ahead]; what shows the last step only may be told of it by
+   * `notify::step`, for which nothing waits.
    *
    * Since: 0.1
    */
@@ -837,7 +856,8 @@ gtorch_trainer_run_finish (GTorchTrainer *self, GAsyncResult *result, GError **e
  * @self: a trainer
  *
  * Ends a run after its present step, or evaluation, with success. Callable from any thread; without a run it
- * does nothing.
+ * does nothing. In a handler of [signal@Trainer::step-done] the present step is the one of the signal, unless
+ * [property@Trainer:max-ahead] lets the run be ahead of it.
  *
  * Since: 0.1
  */
@@ -855,6 +875,32 @@ gtorch_trainer_stop (GTorchTrainer *self)
       gtorch_trainer_delivery_wake (priv->run->delivery);
     }
   g_mutex_unlock (&priv->lock);
+}
+
+gboolean
+gtorch_trainer_is_idle (GTorchTrainer *self, const gchar *op, GError **error)
+{
+  const GTorchTrainerPrivate *priv = PRIVATE (self);
+
+  if (priv->run != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: a run of this trainer goes on"),
+                 op);
+  else if (priv->busy != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s () of this trainer has not ended"), op, priv->busy);
+  return priv->run == NULL && priv->busy == NULL;
+}
+
+gboolean
+gtorch_trainer_check_idle (GTorchTrainer *self, const gchar *op, GError **error)
+{
+  GTorchTrainerPrivate *priv = PRIVATE (self);
+  gboolean result;
+
+  g_mutex_lock (&priv->lock);
+  result = gtorch_trainer_is_idle (self, op, error);
+  g_mutex_unlock (&priv->lock);
+  return result;
 }
 
 /**

@@ -10,8 +10,10 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-task-private.h"
 #include "base/gtorch-text-private.h"
 #include "data/gtorch-dataset-private.h"
+#include "io/gtorch-source-private.h"
 
 /**
  * GTorchImageFolder:
@@ -294,6 +296,82 @@ gtorch_image_folder_new (GFile *root, GTorchModule *transform, GTorchImageMode m
   g_set_object (&self->transform, transform);
   self->mode = mode;
   return fill (self, root, cancellable, error) ? g_steal_pointer (&self) : NULL;
+}
+
+typedef struct
+{
+  GFile *root;
+  GTorchModule *transform;
+  GTorchImageMode mode;
+} Wish;
+
+static void
+wish_free (gpointer data)
+{
+  Wish *wish = data;
+
+  g_object_unref (wish->root);
+  g_clear_object (&wish->transform);
+  g_free (wish);
+}
+
+static gpointer
+create_run (gpointer data, GCancellable *cancellable, GError **error)
+{
+  const Wish *wish = data;
+
+  return gtorch_image_folder_new (wish->root, wish->transform, wish->mode, cancellable, error);
+}
+
+/**
+ * gtorch_image_folder_create_async:
+ * @root: the folder that has a folder for each class
+ * @transform: (nullable): what changes each image
+ * @mode: which channels the images have
+ * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
+ * @cancellable: (nullable): a cancellable
+ * @callback: (scope async) (closure user_data): called when it is done
+ * @user_data: data for @callback
+ *
+ * Lists the images of a folder in another thread; see [ctor@ImageFolder.new].
+ *
+ * Since: 0.1
+ */
+void
+gtorch_image_folder_create_async (GFile *root, GTorchModule *transform, GTorchImageMode mode,
+                                  int io_priority, GCancellable *cancellable,
+                                  GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  Wish *wish;
+
+  g_return_if_fail (G_IS_FILE (root));
+  g_return_if_fail (transform == NULL || GTORCH_IS_MODULE (transform));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (NULL, gtorch_image_folder_create_async, cancellable, callback, user_data);
+  wish = g_new (Wish, 1);
+  *wish = (Wish){ g_object_ref (root), transform != NULL ? g_object_ref (transform) : NULL, mode };
+  gtorch_source_run (task, io_priority, create_run, wish, wish_free, g_object_unref);
+}
+
+/**
+ * gtorch_image_folder_create_finish:
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Gets the result of [func@ImageFolder.create_async].
+ *
+ * Returns: (transfer full): a new data set, or %NULL on error
+ *
+ * Since: 0.1
+ */
+GTorchImageFolder *
+gtorch_image_folder_create_finish (GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  if (!gtorch_task_take (result, NULL, gtorch_image_folder_create_async, error))
+    return NULL;
+  return g_task_propagate_pointer (G_TASK (result), error);
 }
 
 /**

@@ -19,6 +19,13 @@ GTorchImageFolder *gtorch_image_folder_new (GFile *root, GTorchModule *transform
                                             GTorchImageMode mode, GCancellable *cancellable,
                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+void gtorch_image_folder_create_async (GFile *root, GTorchModule *transform, GTorchImageMode mode,
+                                       int io_priority, GCancellable *cancellable,
+                                       GAsyncReadyCallback callback, gpointer user_data);
+GTORCH_AVAILABLE_IN_0_1
+GTorchImageFolder *gtorch_image_folder_create_finish (GAsyncResult *result,
+                                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 const gchar *const *gtorch_image_folder_get_classes (GTorchImageFolder *self);
 GTORCH_AVAILABLE_IN_0_1
 GFile *gtorch_image_folder_get_file (GTorchImageFolder *self, gint64 index, GError **error);

@@ -97,6 +97,19 @@ def completes(owner, name, *args):
     return call
 
 
+def ends(*call):
+    """The same of what fails: a single process has nobody to exchange messages with."""
+    complete = completes(*call)
+
+    def end():
+        try:
+            complete()
+        except GLib.Error:
+            pass
+
+    return end
+
+
 def trainer(**options):
     net = nn.Linear(64, 1)
     batches = [(GTorch.ones(64, 64), GTorch.ones(64, 1))]
@@ -170,8 +183,14 @@ def work():
     return group().all_reduce(GTorch.ones(2), GTorch.ReduceOp.SUM)
 
 
+def trained():
+    trainer().save_checkpoint(FILE)
+    return FILE
+
+
 LOADER, STORE = GTorch.DataLoader(dataset=Rows(), batch_size=2), store()
 TRAINER = trainer()
+RAW_TRAINER = GTorch.Trainer.__base__
 PICTURE = GTorch.zeros(1, 2, 2, dtype=GTorch.uint8)
 TOKENS = GTorch.Tokenizer.train_bpe(['abc'], 256)
 # What PyGObject calls, by the name in C: each leaves no more than LITTLE bytes, among them the array of the types of a
@@ -198,5 +217,28 @@ LEAVE_LITTLE = {
     'tokenizer_train_bpe_async': completes(of_class('Tokenizer'), 'train_bpe', ['abc'], 256, 1, None, False),
     'trainer_set_training_step': lambda: TRAINER.set_training_step(print),
     'trainer_set_validation_step': lambda: TRAINER.set_validation_step(print),
+    'trainer_set_save_function': lambda: RAW_TRAINER.set_save_function(TRAINER, print),
+    'trainer_set_load_function': lambda: RAW_TRAINER.set_load_function(TRAINER, print),
+    'trainer_save_checkpoint_async': completes(trainer, 'save_checkpoint', FILE, 0),
+    'trainer_load_checkpoint_async': completes(trainer, 'load_checkpoint', trained, 0),
+    'trainer_resume_async': completes(lambda: trainer(checkpoint_folder=f'{FILE.get_path()}.d'), 'resume', 0),
+    'tokenizer_save_async': completes(lambda: TOKENS, 'save', FILE, 0),
+    'image_folder_create_async': ends(of_class('ImageFolder'), 'create', FILE, None, GTorch.ImageMode.RGB, 0),
+    'store_append_async': completes(lambda: STORE, 'append', 'other', GLib.Bytes.new(b'')),
+    'store_check_async': completes(lambda: STORE, 'check', ['key']),
+    'store_compare_set_async': completes(lambda: STORE, 'compare_set', 'key', GLib.Bytes.new(b'value'),
+                                         GLib.Bytes.new(b'value')),
+    'store_count_keys_async': completes(lambda: STORE, 'count_keys'),
+    'store_delete_key_async': completes(lambda: STORE, 'delete_key', 'gone'),
+    'process_group_all_gather_variant_async': completes(group, 'all_gather_variant', GLib.Variant('s', 'x')),
+    'process_group_bind_device_async': completes(group, 'bind_device', GTorch.Device('cpu')),
+    'process_group_broadcast_variant_async': completes(group, 'broadcast_variant', GLib.Variant('s', 'x'), 0),
+    'process_group_gather_variant_async': completes(group, 'gather_variant', GLib.Variant('s', 'x'), 0),
+    'process_group_scatter_variant_async': completes(
+        group, 'scatter_variant', GLib.Variant('av', [GLib.Variant('s', 'x')]), 0),
+    'process_group_monitored_barrier_async': ends(group, 'monitored_barrier', 30.0),
+    'process_group_recv_variant_async': ends(group, 'recv_variant', 0, 0),
+    'process_group_send_variant_async': ends(group, 'send_variant', GLib.Variant('s', 'x'), 0, 0),
+    'process_group_shrink_async': ends(group, 'shrink', [0]),
     'work_wait_async': completes(work, 'wait'),
 }

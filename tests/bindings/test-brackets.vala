@@ -195,6 +195,21 @@ void layers_take_all_arguments () throws GLib.Error {
     refused (GTorch.Error.INVALID, "out_channels must be at least 1", () => Conv2d.create (1, -4, { 3 }));
 }
 
+void stores_have_keys () throws GLib.Error {
+    Store store = new HashStore ();
+
+    store["k"] = new Bytes ({ 1, 2 });
+    store.set ("n", new Bytes ({ 3 }), null);
+    if (store["k"].get_size () != 2 || store["n"][0] != 3)
+        throw new IOError.FAILED ("other values");
+    store.set_timeout (0);
+    try {
+        var none = store["none"];
+        throw new IOError.FAILED ("%s is there", (string) none.get_data ());
+    } catch (IOError.TIMED_OUT error) {
+    }
+}
+
 int main () {
     choose_device ();
     test ("integers_select_parts", integers_select_parts);
@@ -208,6 +223,7 @@ int main () {
     test ("lists_have_a_type", lists_have_a_type);
     test ("arguments_have_defaults", arguments_have_defaults);
     test ("layers_take_all_arguments", layers_take_all_arguments);
+    test ("stores_have_keys", stores_have_keys);
     print ("1..%d\n", n_cases);
     return failed ? 1 : 0;
 }

@@ -257,6 +257,26 @@ way('TrainerStepFunc', 'run', func => {
     trainer.set_training_step((self, [x]) => func() ?? self.module.forward(x).sum());
     trainer.run();
 });
+function checkpointed(func, load) {
+    const module = new nn.Linear(2, 1);
+    const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones([1, 2])]), 1, false);
+    const optimizer = new GTorch.optim.SGD(module.parameters());
+    const trainer = new GTorch.Trainer({module, loader, optimizer});
+    const file = Gio.File.new_for_path(`${GLib.get_tmp_dir()}/gtorch-${GLib.uuid_string_random()}`);
+    trainer.set_save_function(() => (load ? null : func()) ?? new GLib.Bytes([1]));
+    trainer.set_load_function(() => func());
+    try {
+        trainer.save_checkpoint(file);
+        if (load)
+            trainer.load_checkpoint(file);
+    } finally {
+        if (file.query_exists(null))
+            file.delete(null);
+    }
+}
+
+way('TrainerSaveFunc', 'save_checkpoint', func => checkpointed(func, false));
+way('TrainerLoadFunc', 'load_checkpoint', func => checkpointed(func, true));
 way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => func() ?? 1));
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));

@@ -77,6 +77,39 @@ tap.add('values_are_exchanged', () => {
         error => error.matches(GTorch.Error, GTorch.Error.INDEX));
 });
 
+tap.add('a_main_loop_waits_for_groups', async () => {
+    findGroup();
+    const value = new GLib.Variant('s', 'here');
+    const [all, one, part] = await Promise.all([
+        group.all_gather_variant_async(value), group.broadcast_variant_async(value, 0),
+        group.new_part_async([0]),
+    ]);
+    tap.equal([all.recursiveUnpack(), one.unpack(), part.rank], [['here'], 'here', 0]);
+    tap.assert(await group.monitored_barrier_async());
+    let error = null;
+    await group.gather_variant_async(value, 1).catch(thrown => (error = thrown));
+    tap.assert(error.matches(GTorch.Error, GTorch.Error.INDEX), `${error}`);
+    const waiting = group.broadcast_variant_async(value, 0);
+    tap.throws(() => group.barrier(), thrown => /has not ended/.test(thrown.message));
+    await waiting;
+});
+
+tap.add('a_main_loop_waits_for_stores', async () => {
+    const own = new GTorch.HashStore(), bytes = text => new GLib.Bytes(new TextEncoder().encode(text));
+    await own.append_async('k', bytes('a'));
+    await own.append_async('k', bytes('b'));
+    const set = await own.compare_set_async('k', bytes('ab'), bytes('c'));
+    tap.equal(new TextDecoder().decode(set.toArray()), 'c');
+    tap.equal([await own.check_async(['k']), await own.check_async(['k', 'n'])], [true, false]);
+    tap.equal(await own.count_keys_async(), 1);
+    tap.equal([await own.delete_key_async('k'), await own.delete_key_async('k')], [true, false]);
+    const cancellable = new Gio.Cancellable();
+    cancellable.cancel();
+    let error = null;
+    await own.count_keys_async(cancellable).catch(thrown => (error = thrown));
+    tap.assert(error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED), `${error}`);
+});
+
 tap.add('barriers_are_by_the_store', () => {
     findGroup();
     tap.assert(group.monitored_barrier(10, null));

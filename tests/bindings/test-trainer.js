@@ -209,6 +209,59 @@ tap.add('a_resumed_run_gives_the_same', async () => {
     folder.delete(null);
 });
 
+tap.add('handlers_end_the_run_with_their_step', async () => {
+    for (const threaded of [false, true]) {
+        const trainer = make(GTorch.Trainer, {n_epochs: 1000, threaded});
+        trainer.connect('step-done', (self, step) => step === 5 && self.stop());
+        await trainer.run_async();
+        tap.equal(trainer.step, 5);
+        const other = make(GTorch.Trainer, {n_epochs: 1000, threaded});
+        const cancellable = new Gio.Cancellable();
+        other.connect('step-done', (_self, step) => step === 5 && cancellable.cancel());
+        const error = await failure(other.run_async(cancellable));
+        tap.assert(error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED), `${error}`);
+        tap.equal(other.step, 5);
+    }
+});
+
+tap.add('settings_without_what_they_need_are_refused', () => {
+    tap.throws(() => make(GTorch.Trainer, {checkpoint_every: 2}).check(),
+        error => /checkpoint_every .* checkpoint_folder/.test(error.message));
+    tap.throws(() => make(GTorch.Trainer, {evaluate_every: 2}).check(),
+        error => /evaluate_every .* validation_loader/.test(error.message));
+});
+
+tap.add('checkpoints_do_not_block', async () => {
+    const folder = Gio.File.new_for_path(GLib.Dir.make_tmp('gtorch-train-XXXXXX'));
+    const file = folder.get_child('mine.safetensors');
+    const [one, other] = [make(GTorch.Trainer, {n_epochs: 2}), make()];
+    const numbers = [];
+    one.set_save_function(() => new GLib.Bytes(new Uint8Array([1, 2])));
+    one.set_load_function((_trainer, state) => numbers.push(...state.toArray()));
+    one.run();
+    const saving = one.save_checkpoint_async(file);
+    tap.throws(() => one.run(), error => /save_checkpoint_async \(\) of this trainer/.test(error.message));
+    await saving;
+    await one.load_checkpoint_async(file);
+    tap.equal(numbers, [1, 2]);
+    await other.load_checkpoint_async(file);
+    tap.equal(weights(one), weights(other));
+    const cancellable = new Gio.Cancellable();
+    const loading = other.load_checkpoint_async(file, {cancellable});
+    cancellable.cancel();
+    const error = await failure(loading);
+    tap.assert(error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED), `${error}`);
+    const third = make(GTorch.Trainer, {checkpoint_folder: folder});
+    tap.equal(await third.resume_async(), false);
+    tap.assert(/no checkpoint_folder/.test((await failure(make().resume_async())).message));
+    one.set_save_function(() => {
+        throw new Boom('the function does not want to');
+    });
+    tap.throws(() => one.save_checkpoint(file), thrown => thrown instanceof Boom);
+    file.delete(null);
+    folder.delete(null);
+});
+
 tap.add('the_main_loop_goes_on', async () => {
     for (const Class of [GTorch.Trainer, Regression]) {
         const trainer = make(Class, {n_epochs: 60});

@@ -128,6 +128,44 @@ void test_a_class_overrides_the_step () {
     }
 }
 
+async void save (Trainer trainer, Trainer other, File file, MainLoop loop) {
+    try {
+        yield trainer.save_checkpoint_async (file);
+        yield other.load_checkpoint_async (file);
+        assert (other.step == trainer.step && other.step == 4);
+        yield other.load_checkpoint_async (file.get_child ("none"));
+        assert_not_reached ();
+    } catch (GLib.Error error) {
+        assert (error is IOError);
+    }
+    loop.quit ();
+}
+
+void test_a_main_loop_waits_for_checkpoints () {
+    try {
+        var module = make_module ();
+        var trainer = new Trainer (module, make_loader (), new CrossEntropyLoss (), make_optimizer (module));
+        var same = make_module ();
+        var other = new Trainer (same, make_loader (), new CrossEntropyLoss (), make_optimizer (same));
+        var loop = new MainLoop ();
+        FileIOStream stream;
+        var file = File.new_tmp ("gtorch-XXXXXX", out stream);
+
+        trainer.step_done.connect ((step, loss) => {
+            if (step == 4)
+                trainer.stop ();
+        });
+        trainer.n_epochs = 100;
+        trainer.run ();
+        assert (trainer.step == 4);
+        save.begin (trainer, other, file, loop);
+        loop.run ();
+        file.delete ();
+    } catch (GLib.Error error) {
+        GLib.error ("%s", error.message);
+    }
+}
+
 void test_errors_end_the_run () {
     try {
         var module = make_module ();
@@ -147,5 +185,6 @@ int main (string[] args) {
     Test.add_func ("/GTorch/Trainer/a_classifier_learns", test_a_classifier_learns);
     Test.add_func ("/GTorch/Trainer/a_class_overrides_the_step", test_a_class_overrides_the_step);
     Test.add_func ("/GTorch/Trainer/errors_end_the_run", test_errors_end_the_run);
+    Test.add_func ("/GTorch/Trainer/waits_for_checkpoints", test_a_main_loop_waits_for_checkpoints);
     return Test.run ();
 }

@@ -205,6 +205,22 @@ def trained(cls, loss, **options):
     return cls(net, loader, loss, GTorch.optim.SGD(net.parameters(), lr=0.1), **options)
 
 
+@way('TrainerSaveFunc')
+def save_function(function):
+    trainer = trained(GTorch.Trainer, nn.MSELoss())
+    trainer.set_save_function(lambda one: function() or {'step': one.step})
+    trainer.save_checkpoint(FILE)
+
+
+@way('TrainerLoadFunc')
+def load_function(function):
+    trainer = trained(GTorch.Trainer, nn.MSELoss())
+    trainer.set_save_function(lambda one: one.step)
+    trainer.set_load_function(lambda one, state: function())
+    trainer.save_checkpoint(FILE)
+    trainer.load_checkpoint(FILE)
+
+
 @way('Trainer.training_step')
 def steps_of_a_class(func):
     class Training(GTorch.Trainer):

@@ -235,4 +235,26 @@ def members_are_seen_by_kind():
     raises(KeyError, lambda: net._parameters['first'], 'first')
 
 
+@tap.case
+def states_of_several_models_are_stacked():
+    models = [nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1)) for _ in range(3)]
+    params, buffers = func.stack_module_state(models)
+    assert list(params) == ['0.weight', '0.bias', '1.weight', '1.bias'], list(params)
+    assert list(buffers) == ['1.running_mean', '1.running_var', '1.num_batches_tracked'], list(buffers)
+    assert params['0.weight'].shape == (3, 1, 2) and params['0.weight'].is_leaf and params['0.weight'].requires_grad
+    for i, model in enumerate(models):
+        mine = {name: tensor[i] for name, tensor in {**params, **buffers}.items()}
+        assert GTorch.equal(mine['0.weight'], model[0].weight)
+        model.eval()
+        assert GTorch.equal(func.functional_call(models[0].eval(), mine, X), model(X))
+        model.train()
+    raises(RuntimeError, lambda: func.stack_module_state([]), 'one model or more')
+    raises(RuntimeError, lambda: func.stack_module_state([nn.Linear(2, 1), nn.ReLU()]), 'of one class')
+    raises(RuntimeError, lambda: func.stack_module_state([nn.Linear(2, 1), nn.Linear(2, 1).eval()]), 'in training')
+    raises(RuntimeError, lambda: func.stack_module_state([nn.Linear(2, 1), nn.Linear(3, 1)]), 'the shapes')
+    raises(RuntimeError, lambda: func.stack_module_state([nn.Linear(2, 1), nn.Linear(2, 1).requires_grad_(False)]),
+           'requires gradients in some')
+    raises(RuntimeError, lambda: func.stack_module_state([nn.Linear(2, 1), nn.Linear(2, 1, bias=False)]), 'members')
+
+
 tap.main()

@@ -215,4 +215,100 @@ def exceptions_of_extra_states_arrive():
     raises(TypeError, lambda: net.load_state_dict({**net.state_dict(), '_extra_state': 5}), 'must be a tensor')
 
 
+@tap.case
+def hooks_change_states():
+    net, told = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1))), []
+
+    def rename(_module, table, prefix, _metadata):
+        table[f'{prefix}new'] = table.pop(f'{prefix}0.bias')
+
+    def back(_module, table, prefix, _metadata, strict, missing, unexpected, wrong):
+        told.append((strict, missing, unexpected, wrong))
+        table[f'{prefix}0.bias'] = table.pop(f'{prefix}new')
+
+    before = net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: told.append((prefix, keep_vars)))
+    after = net[1].register_state_dict_post_hook(rename)
+    state = net.state_dict()
+    assert list(state) == ['0.weight', '0.bias', '1.0.weight', '1.new'] and told == [('', False)], (list(state), told)
+    assert list(net.state_dict(prefix='a.')) == ['a.0.weight', 'a.0.bias', 'a.1.0.weight', 'a.1.new']
+    raises(GLib.Error, lambda: net.load_state_dict(state), '1.0.bias')
+    loading = net[1].register_load_state_dict_pre_hook(back)
+    told.clear()
+    assert list(net.load_state_dict(state).missing_keys) == [] and told == [(True, [], [], [])], told
+    assert '1.new' in state  # hooks change a copy
+    with net.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.append('x')) as ending:
+        raises(GLib.Error, lambda: net.load_state_dict(state), 'missing: x')
+        assert net.load_state_dict(state, strict=False).missing_keys == ['x']
+    raises(NotImplementedError, lambda: net.load_state_dict(state, assign=True), 'hooks')
+    assert list(copy.deepcopy(net).state_dict()) == list(state)
+    for hook in (before, after, loading, ending):
+        hook.remove()
+        hook.remove()
+    assert list(net.state_dict()) == ['0.weight', '0.bias', '1.0.weight', '1.0.bias']
+    net.register_state_dict_post_hook(lambda *_args: {})
+    raises(RuntimeError, net.state_dict, 'register_state_dict_post_hook', 'gave dict')
+    raises(TypeError, lambda: net.register_state_dict_post_hook(3), 'cannot be called')
+
+
+@tap.case
+def hooks_of_all_modules_are_called():
+    module, told = nn.modules.module, []
+    net, scaled, x = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), Scaled(), GTorch.ones(1, 2)
+    net[0].register_forward_hook(lambda one, *_: told.append('own'))
+    names = lambda what: lambda one, *_: told.append((what, type(one).__name__))  # noqa: E731
+    with module.register_module_forward_pre_hook(names('before')) as before, \
+            module.register_module_forward_hook(names('after')) as after:
+        net(x)
+        assert told == [('before', 'Sequential'), ('before', 'Linear'), ('after', 'Linear'), 'own', ('before', 'ReLU'),
+                        ('after', 'ReLU'), ('after', 'Sequential')], told
+        told.clear()
+        nn.Sequential(scaled)(x)  # a class of the program's, that C calls
+        assert [what for what, _name in told] == ['before', 'before', 'after', 'after'], told
+        told.clear()
+        scaled(x, by=3)
+        assert told == [('before', 'Scaled'), ('after', 'Scaled')], told
+        raises(RuntimeError, lambda: nn.LSTM(2, 1)(GTorch.ones(3)))
+    before.remove()
+    after.remove()
+    told.clear()
+    net(x)
+    assert told == ['own'], told
+    with module.register_module_forward_hook(lambda one, inputs, output: output + 1):
+        assert nn.ReLU()(GTorch.zeros(1)).item() == 1 and scaled(GTorch.ones(1)).item() == 3
+    with module.register_module_forward_hook(lambda one, inputs, options, output: told.append(options),
+                                             with_kwargs=True):
+        scaled(x, by=3)
+        nn.ReLU()(x)
+    assert told[1:] == [{'by': 3}, {}], told
+    with module.register_module_forward_hook(names('always'), always_call=True):
+        told.clear()
+        raises(Exception, lambda: nn.Linear(3, 1)(x))
+        assert told == [('always', 'Linear')], told
+    with module.register_module_forward_hook(lambda *_: [].pop()):
+        raises(IndexError, lambda: nn.ReLU()(x))
+        raises(IndexError, lambda: scaled(x))
+    raises(TypeError, lambda: module.register_module_forward_hook(3), 'cannot be called')
+
+
+@tap.case
+def hooks_of_all_backward_passes_are_called():
+    module, told = nn.modules.module, []
+    before = lambda one, grads: told.append(('before', len(grads)))  # noqa: E731
+    after = lambda one, inner, outer: told.append(('after', outer[0].tolist()))  # noqa: E731
+    with module.register_module_full_backward_pre_hook(before), module.register_module_full_backward_hook(after):
+        x = leaf()
+        nn.ReLU()(x).sum().backward()
+        assert told == [('before', 1), ('after', [[1, 1]])], told
+        told.clear()
+        Scaled()(x).sum().backward()
+        assert [what for what, _value in told] == ['before', 'after'], told
+    told.clear()
+    nn.ReLU()(leaf()).sum().backward()
+    assert told == []
+    with module.register_module_full_backward_hook(lambda one, inner, outer: (inner[0] * 10,)):
+        x = leaf()
+        nn.ReLU()(x).sum().backward()
+        assert x.grad.tolist() == [[10, 10]], x.grad
+
+
 tap.main()

@@ -540,6 +540,12 @@ def tables_are_checked():
 NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
 # Functions that take tables, or functions that are kept, and that are called above, by the name of
 # the C function.
+GLOBAL_HOOKS = {
+    'module_register_global_forward_pre_hook': 'register_module_forward_pre_hook',
+    'module_register_global_forward_hook': 'register_module_forward_hook',
+    'module_register_global_full_backward_pre_hook': 'register_module_full_backward_pre_hook',
+    'module_register_global_full_backward_hook': 'register_module_full_backward_hook',
+}
 SEEN = {
     'gtorch_grad_scaler_load_state_dict', 'gtorch_lr_scheduler_load_state_dict', 'gtorch_module_load_state_dict',
     'gtorch_optimizer_load_state_dict',
@@ -559,7 +565,8 @@ SEEN = {
     'gtorch_module_register_full_backward_pre_hook', 'gtorch_data_loader_set_collate',
     'gtorch_data_loader_set_worker_init', 'gtorch_fetcher_set_collate', 'gtorch_trainer_set_training_step',
     'gtorch_trainer_set_validation_step', 'gtorch_distributed_module_register_comm_hook',
-    'gtorch_profiler_set_schedule_func', 'gtorch_profiler_set_stack_func',
+    'gtorch_profiler_set_schedule_func', 'gtorch_profiler_set_stack_func', 'gtorch_trainer_set_save_function',
+    'gtorch_trainer_set_load_function', *(f'gtorch_{name}' for name in GLOBAL_HOOKS),
 }  # fmt: skip
 
 
@@ -818,6 +825,7 @@ LEAVE_NOTHING = {
 # g_callable_info_create_closure() makes.
 LEAVE_SOME = {
     *LEAVE_LITTLE,
+    'process_group_new_part_async',  # as the next one
     'process_group_create_async',  # with Open MPI 7 KiB stay of each group, whether new() or this makes it
     'distributed_module_register_comm_hook',  # has a group
     'device_open_monitor_async',
@@ -830,6 +838,10 @@ LEAVE_SOME = {
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
     'set_place_func',
 }
+LEAVE_LITTLE.update({
+    name: lambda own=own: getattr(nn.modules.module, own)(fails).remove() for name, own in GLOBAL_HOOKS.items()
+})
+LEAVE_SOME.update(GLOBAL_HOOKS)
 FAILING.register_forward_hook(fails)
 BACKWARD.register_full_backward_hook(fails)
 

@@ -329,7 +329,7 @@ def gradients_are_scaled():
     other.scale(GTorch.ones([]))
     other.update(8)
     assert other.get_scale() == 8
-    raises(GLib.Error, lambda: scaler.step(optimizer) and scaler.step(optimizer), 'made its step already')
+    raises(GLib.Error, lambda: (scaler.step(optimizer), scaler.step(optimizer)), 'made its step already')
     off = GTorch.GradScaler(enabled=False)
     assert off.scale(loss) is loss and not off.is_enabled() and off.state_dict() == {}
 
@@ -422,6 +422,15 @@ def functions_are_replayed_as_graphs():
     raises(
         GLib.Error, lambda: GTorch.cuda.make_graphed_callables(lambda x: x * x.sum().item(), a), 'capture'
     )
+
+
+@tap.case
+def a_step_of_a_scaler_gives_what_the_optimizer_does():
+    x = GTorch.ones(2).requires_grad_()
+    x.sum().backward()
+    scaler, optimizer = GTorch.GradScaler(enabled=False), GTorch.optim.SGD([x], lr=1.0)
+    assert optimizer.step() is None and scaler.step(optimizer) is None and x.tolist() == [-1, -1]
+    assert scaler.step(optimizer, lambda: GTorch.tensor(3.0)).item() == 3
 
 
 if __name__ == '__main__':

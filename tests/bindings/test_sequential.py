@@ -157,5 +157,19 @@ def a_slice_has_the_names_of_the_program():
     assert [name for name, _module in row[1:].named_children()] == ['0', 'head']
 
 
+@tap.case
+def a_row_is_repeated():
+    row = nn.Sequential(new(), nn.ReLU())
+    for made in (row * 3, 3 * row):
+        assert len(made) == 6 and made[4] is row[0] and made[5] is row[1] and len(row) == 2
+    same = row
+    same *= 2
+    assert same is row and len(row) == 4 and row[2] is row[0]
+    for n in (0, -1):
+        tap.raises(ValueError, lambda: row * n, 'once or more')
+    for other in (1.5, True, 'x'):
+        tap.raises(TypeError, lambda: row * other)
+
+
 if __name__ == '__main__':
     tap.main()

@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import Gio, GLib  # noqa: E402
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
@@ -274,6 +274,29 @@ def a_cancellable_still_ends_the_run():
 
 
 @tap.case
+def handlers_end_the_run_with_their_step():
+    for threaded in (True, False):
+        for end in ('stop', 'cancel', 'raise'):
+            trainer, cancellable = make(n_epochs=1000, threaded=threaded), Gio.Cancellable()
+            ways = {'stop': trainer.stop, 'cancel': cancellable.cancel, 'raise': [].pop}
+            trainer.connect('step-done', lambda _trainer, step, _loss: step == 5 and ways[end]())
+            error = run_async(trainer, cancellable)
+            assert trainer.step == 5, (threaded, end, trainer.step)
+            assert (error is None) == (end == 'stop'), error
+    trainer = make(n_epochs=1000, max_ahead=3)
+    trainer.connect('step-done', lambda _trainer, step, _loss: step == 5 and trainer.stop())
+    assert run_async(trainer) is None and 5 <= trainer.step <= 8, trainer.step
+
+
+@tap.case
+def settings_without_what_they_need_are_refused():
+    tap.raises(ValueError, lambda: make(evaluate_every=2), 'evaluate_every', 'validation_loader')
+    tap.raises(ValueError, lambda: make(checkpoint_every=2), 'checkpoint_every', 'checkpoint_folder')
+    tap.raises(ValueError, lambda: make(keep_checkpoints=2), 'keep_checkpoints', 'checkpoint_folder')
+    tap.raises(ValueError, lambda: make(max_ahead=-1), 'max_ahead')
+
+
+@tap.case
 def runs_of_nothing_are_refused():
     tap.raises(ValueError, lambda: make(metrics={'accuracy': Accuracy()}), 'accuracy', 'no validation_loader')
     none = DataLoader(TensorDataset(torch.zeros(0, 5), torch.zeros(0)), batch_size=4)
@@ -323,6 +346,114 @@ def a_resumed_run_gives_the_same():
         again = make(n_epochs=4, checkpoint_folder=folder)
         again.add_scheduler(schedule(again), 'step')
         assert again.resume() is True and again.step == 16
+
+
+@tap.case
+def checkpoints_can_be_awaited():
+    async def main(folder):
+        one, other, path = make(n_epochs=2, checkpoint_folder=folder), make(), pathlib.Path(folder) / 'mine'
+        one.run()
+        await GTorch.awaitable(one.save_checkpoint_async, one.save_checkpoint_finish, path, 0)
+        await GTorch.awaitable(other.load_checkpoint_async, other.load_checkpoint_finish, path, 0)
+        assert other.step == one.step == 8
+        third = make(n_epochs=2, checkpoint_folder=folder)
+        assert await GTorch.awaitable(third.resume_async, third.resume_finish, 0) is True and third.step == 8
+        cancellable = Gio.Cancellable()
+        cancellable.cancel()
+        try:
+            await GTorch.awaitable(other.load_checkpoint_async, other.load_checkpoint_finish, path, 0,
+                                   cancellable=cancellable)
+        except GLib.Error as error:
+            assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED), error
+        else:
+            raise AssertionError('it was cancelled')
+        try:
+            await GTorch.awaitable(other.load_checkpoint_async, other.load_checkpoint_finish, path / 'none', 0)
+        except GLib.Error as error:
+            assert 'none' in error.message or 'directory' in error.message, error
+        else:
+            raise AssertionError('there is no such file')
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(asyncio.wait_for(main(folder), 60))
+
+
+@tap.case
+def nothing_begins_while_a_checkpoint_is_written():
+    with tempfile.TemporaryDirectory() as folder:
+        trainer, loop, path, found = make(n_epochs=2), GLib.MainLoop(), pathlib.Path(folder) / 'mine', []
+
+        def done(one, result):
+            found.append(one.save_checkpoint_finish(result))
+            loop.quit()
+
+        trainer.save_checkpoint_async(path, 0, None, done)
+        refused = 'save_checkpoint_async () of this trainer has not ended'
+        tap.raises(ValueError, trainer.run, f'trainer_run: {refused}')
+        tap.raises(ValueError, lambda: trainer.load_checkpoint(path), f'load_checkpoint: {refused}')
+        loop.run()
+        assert found == [True] and path.exists()
+        trainer.run()
+
+
+@tap.case
+def checkpoints_have_the_states_of_other_generators():
+    try:
+        import numpy
+    except ImportError:
+        numpy = None
+    draw = lambda: (random.random(), random.gauss(0, 1), numpy and numpy.random.randn())  # noqa: E731
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / 'mine'
+        trainer = make()
+        random.seed(7)
+        draw()
+        trainer.save_checkpoint(file)
+        expected = [draw() for _ in range(3)]
+        random.seed(8)
+        make().load_checkpoint(file)
+        assert [draw() for _ in range(3)] == expected
+        # and what the program gives
+        found = []
+        trainer.set_save_function(lambda one: {'best': one.step, 'x': torch.ones(2)})
+        trainer.set_load_function(lambda one, state: found.append(state))
+        trainer.save_checkpoint(file)
+        trainer.load_checkpoint(file)
+        assert found[0]['best'] == 0 and found[0]['x'].tolist() == [1, 1], found
+        make().load_checkpoint(file)  # has no such function
+        trainer.set_save_function(lambda one: [].pop())
+        tap.raises(IndexError, lambda: trainer.save_checkpoint(file))
+        trainer.set_save_function(None)
+        state = random.getstate()
+        trainer.set_load_function(lambda one, state: [].pop())
+        tap.raises(IndexError, lambda: trainer.load_checkpoint(file))
+        assert random.getstate() == state
+        tap.raises(TypeError, lambda: trainer.set_save_function(3), 'set_save_function')
+        make().save_checkpoint(file)
+        trainer.load_checkpoint(file)  # has nothing of the program
+
+
+@tap.case
+def samples_that_draw_go_on_with_the_same_numbers():
+    class Noisy(torch.utils.data.Dataset):
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, i):
+            return torch.full((5,), random.random()), i % 2
+
+    with tempfile.TemporaryDirectory() as folder:
+        noisy = lambda: DataLoader(Noisy(), batch_size=16)  # noqa: E731
+        random.seed(5)
+        whole = make(loader=noisy(), n_epochs=2, checkpoint_folder=folder, checkpoint_every=2)
+        found = losses_of(whole)
+        whole.run()
+        random.seed(6)
+        rest = make(loader=noisy(), n_epochs=2)
+        rest.load_checkpoint(pathlib.Path(folder) / 'step-0000000002.safetensors')
+        later = losses_of(rest)
+        rest.run()
+        assert later == found[2:], (later, found)
 
 
 @tap.case

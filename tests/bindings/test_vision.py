@@ -93,6 +93,9 @@ def folders_are_classes():
             path.parent.mkdir(parents=True, exist_ok=True)
             vision.write_png(IMAGE, path)
         (top / 'a' / 'note.txt').write_text('none')
+        halved = vision.ImageFolder(folder, lambda image: image[:, ::2])
+        assert halved[0][0].shape[1] == (vision.ImageFolder(folder)[0][0].shape[1] + 1) // 2
+        raises(TypeError, lambda: vision.ImageFolder(folder, 3), 'ImageFolder(): a transform is a module or a function')
         data = vision.ImageFolder(folder, transforms.CenterCrop(4))
         assert data.classes == ['a', 'b'] and data.class_to_idx == {'a': 0, 'b': 1} and data.targets == [0, 1, 1]
         assert [pathlib.Path(path).name for path, _class in data.samples] == ['x.PNG', '1.png', '2.png']
@@ -131,6 +134,16 @@ def transforms_refuse_what_they_cannot_do():
     tap.raises(Exception, lambda: transforms.Resize(4, interpolation='area')(floats), 'nearest, nearest-exact')
     tap.raises(Exception, lambda: transforms.Resize(4, max_size=4)(floats), 'must be greater')
     tap.raises(Exception, lambda: transforms.ConvertImageDtype(torch.int32)(IMAGE), 'not of int32')
+
+
+@tap.case
+def functions_are_transforms():
+    both = transforms.Compose([lambda image: image.float(), transforms.Lambda(lambda image: image / 2)])
+    assert torch.equal(both(IMAGE), IMAGE.float() / 2) and str(both[1]).startswith('Lambda('), both
+    raises(TypeError, lambda: transforms.Compose([3]), 'Compose(): a transform is a module or a function, not int')
+    raises(TypeError, lambda: transforms.Lambda(3), 'cannot be called')
+    raises(ZeroDivisionError, lambda: transforms.Compose([lambda image: 1 / 0])(IMAGE))
+    raises(TypeError, lambda: transforms.Compose([lambda image: 1])(IMAGE))
 
 
 tap.main()

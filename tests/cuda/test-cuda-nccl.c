@@ -768,6 +768,26 @@ other_ranks_learn_of_a_failure (void)
 }
 
 static void
+on_result (GObject *object, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+/* One rank waits, the other in a main loop. */
+static GTorchProcessGroup *
+shrink (const gint64 *lost, GError **error)
+{
+  g_autoptr (GAsyncResult) result = NULL;
+
+  if (rank == 0)
+    return gtorch_process_group_shrink (group, lost, 1, error);
+  gtorch_process_group_shrink_async (group, lost, 1, NULL, on_result, &result);
+  while (result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  return gtorch_process_group_shrink_finish (group, result, error);
+}
+
+static void
 the_others_go_on (void)
 {
   const gint64 lost = 1;
@@ -787,7 +807,7 @@ the_others_go_on (void)
     _exit (0);
   message =
       find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
-  rest = gtorch_process_group_shrink (group, &lost, 1, &error);
+  rest = shrink (&lost, &error);
   g_assert_no_error (error);
   g_assert_cmpint (gtorch_process_group_get_size (rest), ==, size - 1);
   gtorch_process_group_set_timeout (rest, 60, NULL);
@@ -800,13 +820,22 @@ the_others_go_on (void)
 static void
 ranks_that_do_not_come_are_an_error (void)
 {
+  g_autoptr (GAsyncResult) result = NULL;
   g_autoptr (GError) error = NULL;
   gint64 started = g_get_monotonic_time ();
 
   make_group (0.5);
   if (rank == 1)
     return;
-  g_assert_false (gtorch_process_group_bind_device (group, gpu (0), NULL, &error));
+  if (rank == 0)
+    g_assert_false (gtorch_process_group_bind_device (group, gpu (0), NULL, &error));
+  else
+    {
+      gtorch_process_group_bind_device_async (group, gpu (0), NULL, on_result, &result);
+      while (result == NULL)
+        g_main_context_iteration (NULL, TRUE);
+      g_assert_false (gtorch_process_group_bind_device_finish (group, result, &error));
+    }
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
   g_assert_cmpint (g_get_monotonic_time () - started, <, 8 * G_USEC_PER_SEC);
   g_assert_cmpint (fake_nccl_get_comms (), ==, 0);

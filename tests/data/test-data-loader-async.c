@@ -186,6 +186,57 @@ test_closing_ends_the_wait (void)
     }
 }
 
+typedef struct
+{
+  Counted *dataset;
+  GTorchDataLoaderIter *iter;
+} Closing;
+
+static gpointer
+close_when_waited_for (gpointer data)
+{
+  Closing *closing = data;
+
+  g_usleep (2000); /* by then the other thread waits, most of the time */
+  gtorch_data_loader_iter_close (closing->iter);
+  g_atomic_int_set (&closing->dataset->is_shut, FALSE);
+  return NULL;
+}
+
+static void
+test_another_thread_ends_the_wait (void)
+{
+  for (gint workers = 0; workers <= 2; workers++)
+    for (gint is_async = 0; is_async <= 1; is_async++)
+      {
+        g_autoptr (Counted) dataset = counted_new (4);
+        g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+        g_autoptr (GTorchDataLoaderIter) iter = NULL;
+        g_autoptr (GTorchSample) batch = NULL;
+        Reader reader = reader_new ();
+        Closing closing = { dataset };
+        GThread *thread;
+
+        g_atomic_int_set (&dataset->is_shut, TRUE);
+        closing.iter = iter = gtorch_data_loader_iterate (loader, NULL);
+        if (is_async)
+          gtorch_data_loader_iter_next_async (iter, NULL, on_first, &reader);
+        thread = g_thread_new ("close", close_when_waited_for, &closing);
+        if (is_async)
+          g_main_loop_run (reader.loop);
+        else
+          batch = gtorch_data_loader_iter_next (iter, NULL, &reader.error);
+        g_assert_no_error (reader.error);
+        g_thread_join (thread);
+        g_assert_true (workers == 0
+                       || batch == NULL); /* without workers the thread makes it itself */
+        g_assert_cmpstr (reader.text->str, ==, "");
+        g_assert_null (gtorch_data_loader_iter_next (iter, NULL, &reader.error));
+        g_assert_no_error (reader.error);
+        reader_clear (&reader);
+      }
+}
+
 static void
 test_timeout_ends_the_wait (void)
 {
@@ -460,6 +511,7 @@ main (int argc, char **argv)
   ADD (next_async_gives_all_batches);
   ADD (main_loop_goes_on_meanwhile);
   ADD (closing_ends_the_wait);
+  ADD (another_thread_ends_the_wait);
   ADD (timeout_ends_the_wait);
   ADD (run_emits_each_batch);
   ADD (run_ends_when_cancelled);

@@ -17,6 +17,7 @@ typedef struct
 {
   GCancellable *cancellable;
   gulong usecs;
+  GTorchDataLoaderIter *iter; /* to close */
 } Canceller;
 
 static gpointer
@@ -26,6 +27,16 @@ cancel_later (gpointer data)
 
   g_usleep (self->usecs);
   g_cancellable_cancel (self->cancellable);
+  return NULL;
+}
+
+static gpointer
+close_later (gpointer data)
+{
+  Canceller *self = data;
+
+  g_usleep (self->usecs);
+  gtorch_data_loader_iter_close (self->iter);
   return NULL;
 }
 
@@ -45,7 +56,8 @@ on_run (GObject *loader, GAsyncResult *result, gpointer data)
   g_main_loop_quit (data);
 }
 
-/* One of four ways to give up: a cancelled wait, a dropped iterator, a closed one, a cancelled run. */
+/* One of five ways to give up: a cancelled wait, a dropped iterator, a closed one, a cancelled run, and one
+ * that another thread closes. */
 static void
 give_up (GRand *rand, guint way)
 {
@@ -85,7 +97,10 @@ give_up (GRand *rand, guint way)
       g_assert_no_error (error);
       if (way == 0)
         thread = g_thread_new ("cancel", cancel_later, &canceller);
-      while ((way == 0 || n-- > 0)
+      canceller.iter = iter;
+      if (way == 4)
+        thread = g_thread_new ("close", close_later, &canceller);
+      while ((way == 0 || way == 4 || n-- > 0)
              && (batch = gtorch_data_loader_iter_next (iter, way == 0 ? cancellable : NULL, &error))
                     != NULL)
         gtorch_sample_unref (batch);
@@ -94,8 +109,12 @@ give_up (GRand *rand, guint way)
           g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
           g_thread_join (thread);
         }
+      else if (way == 4 && error != NULL) /* asked for while the other thread closed it */
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_PENDING);
       else
         g_assert_no_error (error);
+      if (way == 4)
+        g_thread_join (thread);
       if (way == 2)
         gtorch_data_loader_iter_close (iter);
       g_clear_object (&iter);
@@ -129,5 +148,6 @@ main (int argc, char **argv)
   ADD (dropped_iterator_leaves_nothing, 1);
   ADD (closed_iterator_leaves_nothing, 2);
   ADD (cancelled_run_leaves_nothing, 3);
+  ADD (iterator_closed_by_a_thread_leaves_nothing, 4);
   return g_test_run ();
 }

@@ -353,6 +353,71 @@ calls_do_not_block_the_main_loop (Fixture *fixture, gconstpointer data)
     }
 }
 
+/* The other calls. */
+static void
+no_call_blocks_the_main_loop (Fixture *fixture, gconstpointer data)
+{
+  const gchar *const keys[] = { "k", NULL };
+  g_autoptr (GAsyncResult) appended = NULL, compared = NULL, checked = NULL, gone = NULL,
+                           counted = NULL, ended = NULL, refused = NULL;
+  g_autoptr (GBytes) bytes = g_bytes_new_static ("v", 1), other = g_bytes_new_static ("w", 1);
+  g_autoptr (GBytes) value = NULL;
+  g_autoptr (GCancellable) cancelled = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+  const guint n_own = fixture->store == fixture->other ? 2 : 1;
+  gboolean is_there = FALSE;
+  gint64 before, n = 0;
+  guint i;
+
+  g_assert_true (gtorch_store_count_keys (fixture->store, &before, NULL, &error));
+  gtorch_store_append_async (fixture->store, "k", bytes, NULL, on_result, &appended);
+  g_assert_true (gtorch_store_append_finish (fixture->store, wait_for (&appended), &error));
+  gtorch_store_compare_set_async (fixture->store, "k", bytes, other, NULL, on_result, &compared);
+  value = gtorch_store_compare_set_finish (fixture->store, wait_for (&compared), &error);
+  g_assert_no_error (error);
+  g_assert_true (g_bytes_equal (value, other));
+  gtorch_store_check_async (fixture->other, keys, NULL, on_result, &checked);
+  g_assert_true (
+      gtorch_store_check_finish (fixture->other, wait_for (&checked), &is_there, &error));
+  g_assert_true (is_there);
+  gtorch_store_count_keys_async (fixture->store, NULL, on_result, &counted);
+  g_assert_true (gtorch_store_count_keys_finish (fixture->store, wait_for (&counted), &n, &error));
+  g_assert_cmpint (n, ==, before + 1);
+  gtorch_store_delete_key_async (fixture->store, "k", NULL, on_result, &gone);
+  g_assert_true (
+      gtorch_store_delete_key_finish (fixture->store, wait_for (&gone), &is_there, &error));
+  g_assert_true (is_there);
+  g_assert_true (gtorch_store_check (fixture->store, keys, &is_there, NULL, &error));
+  g_assert_false (is_there);
+  g_assert_no_error (error);
+  /* errors, which leave the results untouched */
+  g_cancellable_cancel (cancelled);
+  gtorch_store_count_keys_async (fixture->store, cancelled, on_result, &ended);
+  g_assert_false (gtorch_store_count_keys_finish (fixture->store, wait_for (&ended), &n, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_assert_cmpint (n, ==, before + 1);
+  g_clear_error (&error);
+  gtorch_store_append_async (fixture->store, "\xff", bytes, NULL, on_result, &refused);
+  g_assert_false (gtorch_store_append_finish (fixture->store, wait_for (&refused), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_store_check_finish (fixture->store, gone, &is_there, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_object (&appended);
+  g_clear_object (&compared);
+  g_clear_object (&checked);
+  g_clear_object (&gone);
+  g_clear_object (&counted);
+  g_clear_object (&ended);
+  g_clear_object (&refused);
+  /* the threads of the tasks drop their references to the stores a moment later */
+  for (i = 0; i < 5000 && G_OBJECT (fixture->store)->ref_count > n_own; i++)
+    {
+      g_main_context_iteration (NULL, FALSE);
+      g_usleep (1000);
+    }
+}
+
 static void
 large_keys_and_values_are_refused (Fixture *fixture, gconstpointer data)
 {
@@ -491,6 +556,7 @@ incomplete_stores_are_refused (void)
   ADD (name, maker, waiting_can_be_cancelled);         \
   ADD (name, maker, threads_share_a_store);            \
   ADD (name, maker, calls_do_not_block_the_main_loop); \
+  ADD (name, maker, no_call_blocks_the_main_loop);     \
   ADD (name, maker, large_keys_and_values_are_refused)
 
 int

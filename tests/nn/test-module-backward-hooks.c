@@ -176,6 +176,43 @@ hooks_have_places (void)
   g_assert_cmpstr (order->str, ==, "ab-"); /* only the one that is always called */
 }
 
+static GTorchTensor *
+refuse (GTorchModule *module, GTorchTensor **inputs, gsize n, GTorchTensor *output, gpointer data,
+        GError **error)
+{
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not now");
+  return NULL;
+}
+
+static void
+hooks_of_all_modules_come_first (void)
+{
+  g_autoptr (GTorchModule) inner = GTORCH_MODULE (gtorch_relu_new ());
+  g_autoptr (GTorchSequential) outer = gtorch_sequential_new ();
+  g_autoptr (GString) order = g_string_new (NULL);
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) y = NULL, z = NULL;
+  g_autoptr (GError) error = NULL;
+  Seen a = { .order = order, .letter = 'a' }, own = { .order = order, .letter = 'o' };
+  guint64 id;
+
+  g_assert_true (gtorch_sequential_append (outer, inner, NULL));
+  gtorch_module_register_forward_hook (inner, note, &own, NULL);
+  id = gtorch_module_register_global_forward_hook (FALSE, note, &a, NULL);
+  g_assert_true (gtorch_module_has_hooks (GTORCH_MODULE (outer)));
+  y = gtorch_module_forward (GTORCH_MODULE (outer), x, NULL);
+  g_assert_cmpstr (order->str, ==, "aoa"); /* the inner module, its own, the outer one */
+  g_assert_true (gtorch_module_remove_global_hook (id));
+  g_assert_false (gtorch_module_remove_global_hook (id));
+  g_assert_false (gtorch_module_has_hooks (GTORCH_MODULE (outer)));
+  z = gtorch_module_forward (GTORCH_MODULE (outer), x, NULL);
+  g_assert_cmpstr (order->str, ==, "aoao");
+  id = gtorch_module_register_global_forward_hook (FALSE, refuse, NULL, NULL);
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (outer), x, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_assert_true (gtorch_module_remove_global_hook (id));
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/ModuleBackwardHooks/" #name, name)
 
 int
@@ -186,5 +223,6 @@ main (int argc, char *argv[])
   ADD (inputs_without_gradients_have_none);
   ADD (errors_are_those_of_the_pass);
   ADD (hooks_have_places);
+  ADD (hooks_of_all_modules_come_first);
   return g_test_run ();
 }

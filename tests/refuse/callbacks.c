@@ -40,6 +40,18 @@ closure_func (gpointer user_data, GError **error)
                                     : NULL;
 }
 
+static GBytes *
+save_func (GTorchTrainer *trainer, gpointer data, GError **error)
+{
+  return refuse_called_back (error) ? g_bytes_new (NULL, 0) : NULL;
+}
+
+static gboolean
+load_func (GTorchTrainer *trainer, GBytes *state, gpointer data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
 static GTorchTensor *
 step_func (GTorchTrainer *trainer, GTorchSample *batch, gpointer user_data, GError **error)
 {
@@ -235,6 +247,8 @@ static const struct
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
   { "GTorchMultiAverageFunc", G_CALLBACK (multi_average_func) },
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
+  { "GTorchTrainerLoadFunc", G_CALLBACK (load_func) },
+  { "GTorchTrainerSaveFunc", G_CALLBACK (save_func) },
   { "GTorchTrainerStepFunc", G_CALLBACK (step_func) },
   { "GTorchPackFunc", G_CALLBACK (pack_func) },
   { "GTorchProfileFunc", G_CALLBACK (autocast_func) },

@@ -38,7 +38,7 @@ FUNCTION_CAP = 60
 
 # Path -> (cap, reason).
 CAP_EXCEPTIONS = {
-    "gtorch/gtorch.h": (160, "includes each header, a line for each"),
+    "gtorch/gtorch.h": (170, "includes each header, a line for each"),
 }
 
 PYTHON_OUTSIDE_STDLIB = {

@@ -99,7 +99,8 @@ check_resumed (gint64 accumulate, gboolean threaded)
       g_autoptr (GArray) rest_means = g_array_new (FALSE, FALSE, sizeof (gdouble));
       gint64 first;
 
-      g_object_set (trainer, "checkpoint-folder", NULL, "threaded", threaded, NULL);
+      g_object_set (trainer, "checkpoint-folder", NULL, "checkpoint-every", (gint64) 0, "threaded",
+                    threaded, NULL);
       gtorch_manual_seed (99); /* what follows comes from the checkpoint */
       g_assert_true (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error));
       g_assert_no_error (error);
@@ -194,6 +195,178 @@ what_is_no_checkpoint_changes_nothing (void)
   empty_folder (folder);
 }
 
+/* --- without blocking --- */
+
+static void
+on_result (GObject *object, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+static GAsyncResult *
+wait_for (GAsyncResult **result)
+{
+  while (*result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  return *result;
+}
+
+static void
+a_main_loop_waits_for_checkpoints (void)
+{
+  g_autoptr (GFile) folder = make_folder ();
+  g_autoptr (GFile) file = g_file_get_child (folder, "mine.safetensors");
+  g_autoptr (GTorchTrainer) trainer = make_trainer (folder, 1);
+  g_autoptr (GTorchTrainer) other = make_trainer (folder, 1);
+  g_autoptr (GTorchTrainer) third = make_trainer (folder, 1);
+  g_autoptr (GAsyncResult) none = NULL, saved = NULL, loaded = NULL, resumed = NULL;
+  g_autoptr (GError) error = NULL;
+  gboolean found = TRUE;
+
+  gtorch_trainer_resume_async (trainer, G_PRIORITY_DEFAULT, NULL, on_result, &none);
+  g_assert_true (gtorch_trainer_resume_finish (trainer, wait_for (&none), &found, &error));
+  g_assert_no_error (error);
+  g_assert_false (found);
+  test_run (trainer);
+  gtorch_trainer_save_checkpoint_async (trainer, file, G_PRIORITY_DEFAULT, NULL, on_result, &saved);
+  g_assert_false (gtorch_trainer_run (trainer, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "trainer_run: save_checkpoint_async () of this trainer has not ended");
+  g_clear_error (&error);
+  g_assert_false (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_true (gtorch_trainer_save_checkpoint_finish (trainer, wait_for (&saved), &error));
+  g_assert_no_error (error);
+  gtorch_trainer_load_checkpoint_async (other, file, G_PRIORITY_DEFAULT, NULL, on_result, &loaded);
+  g_assert_cmpint (gtorch_trainer_get_step (other), ==, 0);
+  g_assert_true (gtorch_trainer_load_checkpoint_finish (other, wait_for (&loaded), &error));
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_trainer_get_step (other), ==, gtorch_trainer_get_step (trainer));
+  test_assert_same_weights (gtorch_trainer_get_module (other), gtorch_trainer_get_module (trainer));
+  gtorch_trainer_resume_async (third, G_PRIORITY_DEFAULT, NULL, on_result, &resumed);
+  g_assert_true (gtorch_trainer_resume_finish (third, wait_for (&resumed), &found, &error));
+  g_assert_true (found);
+  test_assert_same_weights (gtorch_trainer_get_module (third), gtorch_trainer_get_module (trainer));
+  g_assert_false (gtorch_trainer_resume_finish (third, loaded, &found, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  test_run (third); /* nothing is under way any longer */
+  empty_folder (folder);
+}
+
+static void
+a_checkpoint_that_is_cancelled_changes_nothing (void)
+{
+  g_autoptr (GFile) folder = make_folder ();
+  g_autoptr (GFile) file = g_file_get_child (folder, "mine.safetensors");
+  g_autoptr (GFile) nowhere = g_file_get_child (file, "x.safetensors");
+  g_autoptr (GTorchTrainer) trainer = make_trainer (folder, 1);
+  g_autoptr (GTorchTrainer) other = make_trainer (folder, 1);
+  g_autoptr (GTorchModule) model = test_model (0.3);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GAsyncResult) saved = NULL, loaded = NULL, missing = NULL, lost = NULL, never = NULL;
+  g_autoptr (GError) error = NULL;
+
+  test_run (trainer);
+  g_assert_true (gtorch_trainer_save_checkpoint (trainer, file, NULL, &error));
+  gtorch_trainer_load_checkpoint_async (other, file, G_PRIORITY_DEFAULT, cancellable, on_result,
+                                        &loaded);
+  g_cancellable_cancel (cancellable);
+  g_assert_false (gtorch_trainer_load_checkpoint_finish (other, wait_for (&loaded), &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  g_assert_cmpint (gtorch_trainer_get_step (other), ==, 0);
+  test_assert_same_weights (gtorch_trainer_get_module (other), model);
+  gtorch_trainer_save_checkpoint_async (other, file, G_PRIORITY_DEFAULT, cancellable, on_result,
+                                        &saved);
+  g_assert_false (gtorch_trainer_save_checkpoint_finish (other, wait_for (&saved), &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  gtorch_trainer_resume_async (other, G_PRIORITY_DEFAULT, cancellable, on_result, &never);
+  g_assert_false (gtorch_trainer_resume_finish (other, wait_for (&never), NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&error);
+  /* what cannot be read or written */
+  gtorch_trainer_load_checkpoint_async (other, nowhere, G_PRIORITY_DEFAULT, NULL, on_result,
+                                        &missing);
+  g_assert_false (gtorch_trainer_load_checkpoint_finish (other, wait_for (&missing), &error));
+  g_assert_nonnull (error);
+  g_clear_error (&error);
+  gtorch_trainer_save_checkpoint_async (other, nowhere, G_PRIORITY_DEFAULT, NULL, on_result, &lost);
+  g_assert_false (gtorch_trainer_save_checkpoint_finish (other, wait_for (&lost), &error));
+  g_assert_nonnull (error);
+  g_clear_error (&error);
+  g_assert_true (gtorch_trainer_load_checkpoint (other, file, NULL, &error));
+  g_assert_cmpint (gtorch_trainer_get_step (other), ==, gtorch_trainer_get_step (trainer));
+  empty_folder (folder);
+}
+
+/* --- what is the program's own --- */
+
+static GBytes *
+give_number (GTorchTrainer *trainer, gpointer data, GError **error)
+{
+  const gint *number = data;
+
+  if (*number >= 0)
+    return g_bytes_new (number, sizeof *number);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_BUSY, "there is no number");
+  return NULL;
+}
+
+static gboolean
+take_number (GTorchTrainer *trainer, GBytes *state, gpointer data, GError **error)
+{
+  gsize n;
+  const gint *number = g_bytes_get_data (state, &n);
+
+  g_assert_cmpuint (n, ==, sizeof *number);
+  if (*number != 13)
+    {
+      *(gint *) data = *number;
+      return TRUE;
+    }
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_BUSY, "not this one");
+  return FALSE;
+}
+
+static void
+checkpoints_have_what_the_program_gives (void)
+{
+  g_autoptr (GFile) folder = make_folder ();
+  g_autoptr (GFile) file = g_file_get_child (folder, "mine.safetensors");
+  g_autoptr (GTorchTrainer) trainer = make_trainer (folder, 1);
+  g_autoptr (GTorchTrainer) plain = make_trainer (folder, 1);
+  g_autoptr (GError) error = NULL;
+  gint number = 7;
+
+  gtorch_trainer_set_save_function (trainer, give_number, &number, NULL);
+  gtorch_trainer_set_load_function (trainer, take_number, &number, NULL);
+  g_assert_true (gtorch_trainer_save_checkpoint (trainer, file, NULL, &error));
+  number = 8;
+  g_assert_true (gtorch_trainer_load_checkpoint (plain, file, NULL, &error));
+  g_assert_true (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_cmpint (number, ==, 7);
+  number = -1;
+  g_assert_false (gtorch_trainer_save_checkpoint (trainer, file, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_clear_error (&error);
+  number = 13;
+  g_assert_true (gtorch_trainer_save_checkpoint (trainer, file, NULL, &error));
+  number = 9;
+  g_assert_false (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_clear_error (&error);
+  g_assert_cmpint (number, ==, 9);
+  g_assert_true (gtorch_trainer_save_checkpoint (plain, file, NULL, &error));
+  g_assert_true (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error)); /* has none */
+  g_assert_cmpint (number, ==, 9);
+  empty_folder (folder);
+}
+
 #define ADD(fact) g_test_add_func ("/GTorch/Trainer/" #fact, fact)
 
 int
@@ -204,5 +377,8 @@ main (int argc, char **argv)
   ADD (so_does_one_that_accumulates_in_a_main_context);
   ADD (the_last_checkpoints_are_kept);
   ADD (what_is_no_checkpoint_changes_nothing);
+  ADD (a_main_loop_waits_for_checkpoints);
+  ADD (a_checkpoint_that_is_cancelled_changes_nothing);
+  ADD (checkpoints_have_what_the_program_gives);
   return g_test_run ();
 }

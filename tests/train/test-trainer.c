@@ -236,13 +236,91 @@ a_run_goes_on_where_the_last_one_was_stopped (void)
   gtorch_manual_seed (11);
   g_signal_connect (trainer, "step-done", G_CALLBACK (stop_at_seven), NULL);
   test_run (trainer);
-  g_assert_cmpint (gtorch_trainer_get_step (trainer), >=, 7);
-  g_assert_cmpint (gtorch_trainer_get_step (trainer), <, 3 * STEPS);
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, 7);
   test_run (trainer);
   g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, 3 * STEPS);
   g_assert_cmpint (gtorch_trainer_get_epoch (trainer), ==, 3);
   test_assert_same_weights (gtorch_trainer_get_module (trainer),
                             gtorch_trainer_get_module (unbroken));
+}
+
+typedef struct
+{
+  gint64 at, last; /* the step to end at, and the last that was told */
+  GCancellable *cancellable;
+  gboolean is_nested;
+} Ending;
+
+static void
+end_at (GTorchTrainer *trainer, gint64 step, gdouble loss, gpointer data)
+{
+  Ending *ending = data;
+
+  ending->last = step;
+  if (ending->is_nested) /* the main loop goes on meanwhile, as it does below a dialog */
+    for (guint i = 0; i < 20; i++)
+      g_main_context_iteration (NULL, FALSE);
+  if (step < ending->at)
+    return;
+  if (ending->cancellable != NULL)
+    g_cancellable_cancel (ending->cancellable);
+  else
+    gtorch_trainer_stop (trainer);
+}
+
+static void
+check_end (guint mode, gboolean is_cancelled, gint64 max_ahead, gboolean is_nested)
+{
+  g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 200);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+  Ending ending = { 7, 0, is_cancelled ? cancellable : NULL, is_nested };
+
+  g_signal_connect (trainer, "step-done", G_CALLBACK (end_at), &ending);
+  g_object_set (trainer, "threaded", mode == 1, "max-ahead", max_ahead, NULL);
+  if (mode == 0)
+    gtorch_trainer_run (trainer, cancellable, &error);
+  else
+    error = test_run_async (trainer, cancellable);
+  if (is_cancelled)
+    g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  else
+    g_assert_no_error (error);
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), >=, 7);
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), <=, 7 + max_ahead);
+}
+
+static void
+a_handler_ends_the_run_with_its_step (void)
+{
+  for (guint mode = 0; mode < 3; mode++)
+    for (guint cancelled = 0; cancelled < 2; cancelled++)
+      {
+        check_end (mode, cancelled, 0, FALSE);
+        check_end (mode, cancelled, 0, TRUE);
+        check_end (mode, cancelled, 2, FALSE);
+      }
+}
+
+static void
+a_handler_ends_the_run_with_its_epoch (void)
+{
+  for (guint mode = 0; mode < 3; mode++)
+    {
+      g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 50);
+      g_autoptr (GError) error = NULL;
+      Ending ending = { 2 };
+
+      g_signal_connect (trainer, "epoch-done", G_CALLBACK (end_at), &ending);
+      g_object_set (trainer, "threaded", mode == 1, NULL);
+      if (mode == 0)
+        gtorch_trainer_run (trainer, NULL, &error);
+      else
+        error = test_run_async (trainer, NULL);
+      g_assert_no_error (error);
+      g_assert_cmpint (gtorch_trainer_get_epoch (trainer), ==, 2);
+      g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, 2 * STEPS);
+    }
 }
 
 static void
@@ -347,6 +425,21 @@ settings_are_checked (void)
   g_assert_false (gtorch_trainer_check (trainer, &error));
   g_assert_cmpstr (error->message, ==,
                    "trainer: clip_norm is -1, it must be a number that is not below 0");
+  g_clear_error (&error);
+  g_object_set (trainer, "clip-norm", 0.0, "checkpoint-every", (gint64) 2, NULL);
+  g_assert_false (gtorch_trainer_run (trainer, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "trainer: checkpoint_every is set, and there is no checkpoint_folder");
+  g_clear_error (&error);
+  g_object_set (trainer, "checkpoint-every", (gint64) 0, "keep-checkpoints", (gint64) 2, NULL);
+  g_assert_false (gtorch_trainer_check (trainer, &error));
+  g_assert_cmpstr (error->message, ==,
+                   "trainer: keep_checkpoints is set, and there is no checkpoint_folder");
+  g_clear_error (&error);
+  g_object_set (trainer, "keep-checkpoints", (gint64) 0, "max-ahead", (gint64) -1, NULL);
+  g_assert_false (gtorch_trainer_check (trainer, &error));
+  g_assert_cmpstr (error->message, ==, "trainer: max_ahead is -1, it must be at least 0");
 }
 
 static void
@@ -685,6 +778,8 @@ main (int argc, char **argv)
   ADD (a_graph_computes_the_same);
   ADD (mixed_precision_learns);
   ADD (a_run_goes_on_where_the_last_one_was_stopped);
+  ADD (a_handler_ends_the_run_with_its_step);
+  ADD (a_handler_ends_the_run_with_its_epoch);
   ADD (max_steps_ends_a_run);
   ADD (the_error_of_a_function_ends_the_run);
   ADD (a_loss_of_several_numbers_is_refused);

@@ -439,6 +439,51 @@ test_files (void)
   g_rmdir (folder);
 }
 
+static GTorchImageFolder *
+wait_for_folder (GFile *root, GTorchImageMode mode, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GAsyncResult) result = NULL;
+
+  gtorch_image_folder_create_async (root, NULL, mode, G_PRIORITY_DEFAULT, cancellable, on_done,
+                                    &result);
+  g_assert_null (result); /* it does not block */
+  while (result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  return gtorch_image_folder_create_finish (result, error);
+}
+
+static void
+test_folders_in_another_thread (void)
+{
+  g_autofree gchar *root = g_dir_make_tmp ("gtorch-XXXXXX", NULL);
+  g_autofree gchar *class = g_build_filename (root, "cat", NULL);
+  g_autofree gchar *path = g_build_filename (class, "1.png", NULL);
+  g_autoptr (GFile) place = g_file_new_for_path (root);
+  g_autoptr (GCancellable) cancelled = g_cancellable_new ();
+  g_autoptr (GTorchImageFolder) folder = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (wait_for_folder (place, GTORCH_IMAGE_MODE_RGB, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
+  g_clear_error (&error);
+  g_mkdir (class, 0700);
+  g_file_set_contents (path, "", 0, &error);
+  g_assert_no_error (error);
+  folder = wait_for_folder (place, GTORCH_IMAGE_MODE_RGB, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpstr (gtorch_image_folder_get_classes (folder)[0], ==, "cat");
+  g_assert_cmpint (gtorch_dataset_get_length (GTORCH_DATASET (folder), NULL), ==, 1);
+  g_assert_null (wait_for_folder (place, (GTorchImageMode) 77, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_cancellable_cancel (cancelled);
+  g_assert_null (wait_for_folder (place, GTORCH_IMAGE_MODE_RGB, cancelled, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_unlink (path);
+  g_rmdir (class);
+  g_rmdir (root);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -454,5 +499,6 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/Image/refuses_files", test_refuses_files);
   g_test_add_func ("/GTorch/Image/refuses_images", test_refuses_images);
   g_test_add_func ("/GTorch/Image/files", test_files);
+  g_test_add_func ("/GTorch/Image/folders_in_another_thread", test_folders_in_another_thread);
   return g_test_run ();
 }

@@ -16,6 +16,6 @@ function last(owner, name) {
 
 function setup(GTorch) {
     // add_async() calls add_finish()
-    for (const name of ['add', 'add_finish', 'check', 'count_keys', 'delete_key'])
-        last(GTorch.Store.prototype, name);
+    for (const name of ['add', 'check', 'count_keys', 'delete_key'])
+        [name, `${name}_finish`].forEach(one => last(GTorch.Store.prototype, one));
 }

@@ -88,6 +88,31 @@ function overrideSteps(prototype) {
     }
 }
 
+// The functions of what checkpoints have of the program's own.
+function overrideStates(prototype) {
+    const answers = {
+        set_save_function: (func, trainer) => func(trainer),
+        set_load_function: (func, trainer, state) => func(trainer, state) !== false,
+    };
+    for (const [name, answer] of Object.entries(answers)) {
+        const raw = prototype[name];
+        prototype[name] = convert.counted(name, function (func) {
+            if (func === null) {
+                raw.call(this, null);
+                return;
+            }
+            convert.plainFunction(name, func);
+            this[LOCAL] = true;
+            raw.call(this, (...given) => noting(() => convert.finished(name, answer(func, ...given))));
+        }, 1);
+    }
+    restore(prototype, 'save_checkpoint', 'load_checkpoint');
+    const {resume_finish: resumeFinish} = prototype;
+    prototype.resume_finish = function (...given) { // resume_async() calls it
+        return resumeFinish.apply(this, given).at(-1);
+    };
+}
+
 function overrideRuns(prototype) {
     const {run, run_async: runAsync} = prototype;
     prototype.run = convert.counted('run', function (cancellable = null) {
@@ -103,7 +128,7 @@ function overrideRuns(prototype) {
     };
     const {resume} = prototype;
     prototype.resume = convert.counted('resume', function (cancellable = null) {
-        return resume.call(this, cancellable).at(-1);
+        return restoring(() => resume.call(this, cancellable)).at(-1);
     }, 1);
     Object.defineProperty(prototype, 'results', {
         configurable: true,
@@ -143,6 +168,7 @@ function setup(namespace) {
     derivable(GTorch.Log, {write: SUCCESS, flush: SUCCESS, close: SUCCESS});
     overrideSteps(GTorch.Trainer.prototype);
     overrideRuns(GTorch.Trainer.prototype);
+    overrideStates(GTorch.Trainer.prototype);
     marking(GTorch.Trainer.prototype, 'add_metric', 1, isOwn);
     marking(GTorch.Trainer.prototype, 'add_log', 0, isOwn);
     marking(GTorch.Trainer.prototype, 'add_scheduler', 0, isLocalScheduler);

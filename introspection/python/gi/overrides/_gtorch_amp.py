@@ -249,13 +249,14 @@ class GradScaler(RawScaler):
     unscale_ = unscale
 
     def step(self, optimizer, *args, **options):
-        """Makes a step if all gradients are finite; @args are passed to a step() that the class defines
-        in Python."""
+        """Makes a step if all gradients are finite, and gives what the optimizer's step() gives; @args are passed to
+        a step() that the class defines in Python."""
         if not isinstance(optimizer, GTorch.Optimizer):
             raise TypeError(f'step() takes an optimizer, not {type(optimizer).__name__}')
         step = optimizer.step
         if not _has_own_step(optimizer) and not args and not options:
-            return RawScaler.step(self, optimizer)
+            RawScaler.step(self, optimizer)
+            return None  # what the step() of such an optimizer gives
         if not self.is_enabled():
             return step(*args, **options)
         grads = _gradients(optimizer)

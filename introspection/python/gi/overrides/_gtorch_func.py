@@ -126,6 +126,34 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         return module(*args, **(kwargs or {}))
 
 
+def _stacked_leaf(name, tensors):
+    if len({tensor.requires_grad for tensor in tensors}) > 1:
+        raise RuntimeError(f'stack_module_state(): {name} requires gradients in some of the models only')
+    shapes = {tuple(tensor.shape) for tensor in tensors}
+    if len(shapes) > 1:
+        raise RuntimeError(f'stack_module_state(): {name} has the shapes {", ".join(map(str, sorted(shapes)))}')
+    with _namespace().no_grad():
+        made = _namespace().stack([tensor.detach() for tensor in tensors])
+    return made.requires_grad_() if tensors[0].requires_grad else made
+
+
+def stack_module_state(models):
+    """The parameters and the buffers of several models of one class, each stacked along a new first dimension: two
+    dictionaries. The stacked parameters are leaves."""
+    models = list(models)
+    if not models or not all(isinstance(model, RawModule) for model in models):
+        raise RuntimeError('stack_module_state(): one model or more are wanted')
+    if len({type(model) for model in models}) > 1 or len({model.training for model in models}) > 1:
+        raise RuntimeError('stack_module_state(): the models must be of one class, and all in training or none')
+    found = []
+    for members in ('named_parameters', 'named_buffers'):
+        tables = [dict(getattr(model, members)()) for model in models]
+        if any(list(table) != list(tables[0]) for table in tables):
+            raise RuntimeError('stack_module_state(): the models have different members')
+        found.append({name: _stacked_leaf(name, [table[name] for table in tables]) for name in tables[0]})
+    return tuple(found)
+
+
 # --- trees of tensors ---
 
 
@@ -420,7 +448,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
     )
 
 
-MEMBERS = (functional_call, grad, grad_and_value, vjp, jvp, jacrev, jacfwd, hessian, vmap)
+MEMBERS = (functional_call, stack_module_state, grad, grad_and_value, vjp, jvp, jacrev, jacfwd, hessian, vmap)
 
 
 def install(export, submodule):

@@ -12,7 +12,7 @@ removed."""
 
 import warnings
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
 from gi.overrides._gtorch_errors import passes, passing, restoring
 from gi.overrides._gtorch_later import complete
 from gi.overrides._gtorch_mixin import mixin
@@ -151,14 +151,14 @@ def register_module(name, owner, function, data=(), prepend=False, with_kwargs=F
 
 
 FORWARD = 'register_forward_pre_hook', 'register_forward_hook'
+FORWARD_OF_ALL = {'register_module_forward_pre_hook': FORWARD[0], 'register_module_forward_hook': FORWARD[1]}
+AFTER_FORWARD = 'register_forward_hook', 'register_module_forward_hook'
+AFTER_BACKWARD = 'register_full_backward_hook', 'register_module_full_backward_hook'
 
 
-def _add_forward(name, function, data, with_kwargs, always_call, owner, prepend):
-    what, number = describe(name, function), None
-    after = name == 'register_forward_hook'
-
-    def call(module, inputs, *rest):
-        return passing(what, kept(module).call, number, module, inputs, *rest)
+def _forward_runner(name, function, data, with_kwargs):
+    """What C calls: hook(module, inputs), or, with the output behind them."""
+    what, after = describe(name, function), name in AFTER_FORWARD
 
     def run(module, inputs, *rest):
         # the length of the list may be passed with it
@@ -175,22 +175,28 @@ def _add_forward(name, function, data, with_kwargs, always_call, owner, prepend)
             return result
         refuse(name, function, result, 'a tensor or None')
 
+    return run
+
+
+def _add_forward(name, function, data, with_kwargs, always_call, owner, prepend):
+    what, number = describe(name, function), None
+    after = name == 'register_forward_hook'
+
+    def call(module, inputs, *rest):
+        return passing(what, kept(module).call, number, module, inputs, *rest)
+
     if mixin is not None:
         number = mixin.add_module_hook(owner, call, after, prepend, always_call)
     elif after:
         number = GTorch.Module.register_forward_hook_full(owner, prepend, always_call, call)
     else:
         number = GTorch.Module.register_forward_pre_hook_full(owner, prepend, call)
-    kept(owner).functions[number] = run
+    kept(owner).functions[number] = _forward_runner(name, function, data, with_kwargs)
     return number
 
 
-def _add_backward(name, function, data, _with_kwargs, _always_call, owner, prepend):
-    what, number = describe(name, function), None
-    after = name == 'register_full_backward_hook'
-
-    def call(module, *grads):
-        return passing(what, kept(module).call, number, module, *grads)
+def _backward_runner(name, function, data):
+    after = name in AFTER_BACKWARD
 
     def run(module, *grads):
         # the lengths of the lists may be passed with them
@@ -202,12 +208,93 @@ def _add_backward(name, function, data, _with_kwargs, _always_call, owner, prepe
             return list(result)
         refuse(name, function, result, 'a tensor, several or None')
 
+    return run
+
+
+def _add_backward(name, function, data, _with_kwargs, _always_call, owner, prepend):
+    what, number = describe(name, function), None
+    after = name == 'register_full_backward_hook'
+
+    def call(module, *grads):
+        return passing(what, kept(module).call, number, module, *grads)
+
     if mixin is not None:
         number = mixin.add_backward_hook(owner, call, after, prepend)
     else:
         number = getattr(GTorch.Module, name)(owner, prepend, call)
-    kept(owner).functions[number] = run
+    kept(owner).functions[number] = _backward_runner(name, function, data)
     return number
+
+
+# --- all modules ---
+
+
+_global = {}  # as Kept.made, of all modules
+
+
+class GlobalHook:
+    """A hook of all modules, for its removal."""
+
+    def __init__(self, number):
+        self.id = number
+
+    def remove(self):
+        """Removes the hook; the second call has no effect."""
+        if _global.pop(self.id, None) is not None:
+            GTorch.Module.remove_global_hook(self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.remove()
+
+
+def _add_global(name, raw, hook, *flags, with_kwargs=False, always_call=False):
+    check(name, hook)
+    is_forward = name in FORWARD_OF_ALL
+    run = _forward_runner(name, hook, (), with_kwargs) if is_forward else _backward_runner(name, hook, ())
+    number = getattr(GTorch.Module, raw)(*flags, passes(describe(name, hook), run))
+    _global[number] = FORWARD_OF_ALL.get(name, name), hook, (), with_kwargs, always_call
+    return GlobalHook(number)
+
+
+def register_module_forward_pre_hook(hook):
+    """Calls hook(module, inputs) before the forward() of each module."""
+    return _add_global('register_module_forward_pre_hook', 'register_global_forward_pre_hook', hook)
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """Calls hook(module, inputs, output) after the forward() of each module; with_kwargs, hook(module, inputs, options,
+    output). With always_call it is called after an error, too."""
+    always = convert_bool(always_call)
+    return _add_global('register_module_forward_hook', 'register_global_forward_hook', hook, always,
+                       with_kwargs=convert_bool(with_kwargs), always_call=always)
+
+
+def register_module_full_backward_pre_hook(hook):
+    """Calls hook(module, grad_outputs) before the backward pass of each module; it may return others."""
+    return _add_global('register_module_full_backward_pre_hook', 'register_global_full_backward_pre_hook', hook)
+
+
+def register_module_full_backward_hook(hook):
+    """Calls hook(module, grad_inputs, grad_outputs) after the backward pass of each module."""
+    return _add_global('register_module_full_backward_hook', 'register_global_full_backward_hook', hook)
+
+
+OF_ALL = {one.__name__: one for one in (
+    register_module_forward_pre_hook, register_module_forward_hook, register_module_full_backward_pre_hook,
+    register_module_full_backward_hook,
+)}
+
+
+def _registered(owner):
+    """The hooks of a call, those of all modules first."""
+    return [*_global.items(), *kept(owner).made.items()]
+
+
+def _is_there(owner, number):
+    return number in _global or number in kept(owner).made
 
 
 def _through(function, values, what):
@@ -225,7 +312,7 @@ def _through(function, values, what):
 
 def _before(owner, registered, inputs, options):
     for number, (name, function, data, with_kwargs, _flag) in registered:
-        if name != 'register_forward_pre_hook' or number not in kept(owner).made:
+        if name != 'register_forward_pre_hook' or not _is_there(owner, number):
             continue
         if with_kwargs:
             result = new_inputs(name, function, function(owner, inputs, options, *data))
@@ -253,7 +340,7 @@ def _always(owner, rest, inputs, options, output):
 def run_forward(owner, inputs, options):
     """forward() between the hooks that Python has registered. They may replace tensors by tensors, and anything else
     by anything."""
-    registered, output, n_called = list(kept(owner).made.items()), None, 0
+    registered, output, n_called = _registered(owner), None, 0
     try:
         inputs, options = _before(owner, registered, inputs, options)
         of_inputs, of_outputs = GTorch.Module.new_backward_hooks(owner)
@@ -262,7 +349,7 @@ def run_forward(owner, inputs, options):
         output = owner.forward(*inputs, **options)
         for number, (name, function, data, with_kwargs, _flag) in registered:
             n_called += 1
-            if name == 'register_forward_hook' and number in kept(owner).made:
+            if name == 'register_forward_hook' and _is_there(owner, number):
                 result = function(owner, inputs, *((options,) if with_kwargs else ()), output, *data)
                 if isinstance(output, RawTensor) and not (result is None or isinstance(result, RawTensor)):
                     refuse(name, function, result, 'a tensor or None')

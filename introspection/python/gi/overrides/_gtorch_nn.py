@@ -356,7 +356,7 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
             if convert_bool(assign):
                 name = type(self).__name__
                 raise NotImplementedError(f'{name}: load_state_dict(): assign=True is not supported where a class has '
-                                          '_load_from_state_dict()')
+                                          '_load_from_state_dict(), or a module hooks of load_state_dict()')
             return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
         if convert_bool(assign):
@@ -514,7 +514,27 @@ def _sequential():
                 return NotImplemented
             return made((str(i), child) for i, child in enumerate([*self, *other]))
 
+        def __mul__(self, n):
+            if isinstance(n, bool) or not isinstance(n, int):
+                return NotImplemented
+            return made((str(i), child) for i, child in enumerate(list(self) * _times(n)))
+
+        __rmul__ = __mul__
+
+        def __imul__(self, n):
+            if isinstance(n, bool) or not isinstance(n, int):
+                return NotImplemented
+            for child in list(self) * (_times(n) - 1):
+                self.append(child)
+            return self
+
     return Sequential
+
+
+def _times(n):
+    if n <= 0:
+        raise ValueError(f'a Sequential is repeated once or more, not {n} times')
+    return n
 
 
 @final
@@ -563,12 +583,53 @@ def _layer(name, raw):
     return layers.layer(name, raw, own, transformer.activation)
 
 
+@functools.cache
+def _lambda():
+    from gi.repository import GTorch as found
+
+    class Lambda(found.Module):
+        """A function in the place of a module: it takes a tensor, and gives one."""
+
+        __module__ = 'gtorch.transforms'
+
+        def __init__(self, lambd):
+            super().__init__()
+            if not callable(lambd):
+                raise TypeError(f'Lambda(): {lambd!r} cannot be called')
+            self.lambd = lambd
+
+        def forward(self, image):
+            return self.lambd(image)
+
+        def extra_repr(self):
+            return getattr(self.lambd, '__qualname__', type(self.lambd).__name__)
+
+    return Lambda
+
+
+def as_module(what, value):
+    """A transform: a module, or a function that becomes one."""
+    if value is None or isinstance(value, RawModule):
+        return value
+    if not callable(value):
+        raise TypeError(f'{what}: a transform is a module or a function, not {type(value).__name__}')
+    return _lambda()(value)
+
+
 def _compose(sequential):
     def Compose(transforms):  # a class there
-        """One transform after the other: a Sequential of them."""
-        return sequential(*transforms)
+        """One transform after the other: a Sequential of them. Functions of a tensor may be among them."""
+        return sequential(*(as_module('Compose()', one) for one in transforms))
 
     return Compose
+
+
+def _lambda_transform(lambd):
+    """A function in the place of a module: it takes a tensor, and gives one."""
+    return _lambda()(lambd)
+
+
+_lambda_transform.__name__ = _lambda_transform.__qualname__ = 'Lambda'  # a class there
 
 
 def install(export, submodule, functions):
@@ -596,9 +657,11 @@ def install(export, submodule, functions):
                             {**utils.functions(), **computed, 'rnn': sequences})
     nn['parameter'] = submodule('nn.parameter', 'Parameters.', {'Parameter': nn['Parameter']})
     kinds = {name: kind for name, kind in nn.items() if isinstance(kind, type)}
-    nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
+    of_all = submodule('nn.modules.module', 'Modules, and hooks of all modules.', {'Module': Module, **hooks.OF_ALL})
+    nn['modules'] = submodule('nn.modules', 'Modules and layers.', {**kinds, 'module': of_all})
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
         show_later(module, layers.of_space(None), GTorch)
-    show_later(submodule('transforms', 'Transforms of images.', {'Compose': _compose(nn['Sequential'])}),
+    own_transforms = {'Compose': _compose(nn['Sequential']), 'Lambda': _lambda_transform}
+    show_later(submodule('transforms', 'Transforms of images.', own_transforms),
                layers.of_space('transforms'), GTorch)
     optim.install(export, submodule)

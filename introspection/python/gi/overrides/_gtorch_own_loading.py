@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Classes of a program that say themselves what of them is saved and loaded: by PyTorch's _save_to_state_dict() and
-_load_from_state_dict(). Where a module has such a one inside, its states go from module to module, as in PyTorch;
-elsewhere C does it at once."""
+_load_from_state_dict(), and hooks of state_dict() and load_state_dict(). Where a module has such a one inside, its
+states go from module to module, as in PyTorch; elsewhere C does it at once."""
 
+import itertools
 import threading
 
 from gi.repository import GLib
@@ -11,11 +12,14 @@ from gi.repository import GLib
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_errors import restoring
+from gi.overrides._gtorch_hooks import check
 from gi.overrides._gtorch_members import IncompatibleKeys, children_of
 
 RawModule = GTorch.Module
 NAMES = {'save': '_save_to_state_dict', 'load': '_load_from_state_dict'}
 EXTRA = '_extra_state'
+HOOKS = '_gt_state_hooks'  # of a module: kind and function by number
+_numbers = itertools.count(1)
 
 
 class _Saved(threading.local):
@@ -32,9 +36,63 @@ def _walk(module, prefix=''):
 
 
 def is_own(module, kind):
-    """Tells whether a class of the program's, of the module or of one inside it, has the function."""
+    """Tells whether a class of the program's, of the module or of one inside it, has the function, or one has hooks."""
     name = NAMES[kind]
-    return any(getattr(type(one), name) is not getattr(OwnLoading, name) for one, _prefix in _walk(module))
+    return any(getattr(type(one), name) is not getattr(OwnLoading, name) or _hooks(one, f'pre-{kind}', f'post-{kind}')
+               for one, _prefix in _walk(module))
+
+
+# --- hooks ---
+
+
+def _hooks(module, *kinds):
+    """The hooks of these kinds, in the order in which they were registered."""
+    table = module.__dict__.get(HOOKS)
+    return [hook for kind, hook in list(table.values()) if kind in kinds] if table else []
+
+
+class StateHook:
+    """A hook of state_dict() or load_state_dict(), for its removal."""
+
+    def __init__(self, module, kind, hook):
+        self.module, self.id = module, next(_numbers)
+        module.__dict__.setdefault(HOOKS, {})[self.id] = kind, hook
+
+    def remove(self):
+        """Removes the hook; the second call has no effect."""
+        module, self.module = self.module, None
+        if module is not None:
+            module.__dict__[HOOKS].pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.remove()
+
+
+def _register(name, module, kind, hook):
+    check(name, hook)
+    return StateHook(module, kind, hook)
+
+
+def _refuse_result(name, hook, result):
+    if result is not None:
+        raise RuntimeError(f'{name}: {getattr(hook, "__qualname__", hook)!s} gave {type(result).__name__}; it changes '
+                           'what it gets, and gives None')
+
+
+# --- saving and loading ---
+
+
+def _save(module, destination, prefix, keep_vars):
+    for hook in _hooks(module, 'pre-save'):
+        hook(module, prefix, keep_vars)
+    module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in children_of(module):
+        _save(child, destination, f'{prefix}{name}.', keep_vars)
+    for hook in _hooks(module, 'post-save'):
+        _refuse_result('register_state_dict_post_hook', hook, hook(module, destination, prefix, {}))
 
 
 def save(module, table, prefix, keep_vars):
@@ -42,8 +100,7 @@ def save(module, table, prefix, keep_vars):
     before, _saved.table = _saved.table, table
     destination = {}
     try:
-        for one, path in _walk(module, prefix):
-            one._save_to_state_dict(destination, path, keep_vars)
+        _save(module, destination, prefix, keep_vars)
     finally:
         _saved.table = before
     return destination
@@ -54,6 +111,17 @@ def _fail(module, code, text):
     raise GLib.Error.new_literal(GTorch.error_quark(), text, code)
 
 
+def _load(module, table, prefix, strict, missing, unexpected, wrong):
+    for hook in _hooks(module, 'pre-load'):
+        hook(module, table, prefix, {}, strict, missing, unexpected, wrong)
+    module._load_from_state_dict(table, prefix, {}, True, missing, unexpected, wrong)
+    for name, child in children_of(module):
+        _load(child, table, f'{prefix}{name}.', strict, missing, unexpected, wrong)
+    for hook in _hooks(module, 'post-load'):
+        result = hook(module, IncompatibleKeys(missing, unexpected))
+        _refuse_result('register_load_state_dict_post_hook', hook, result)
+
+
 def load(module, table, strict):
     """Lets each module take what is its own; returns the names that are missing or unexpected. On failure the module
     has what it had before."""
@@ -61,8 +129,7 @@ def load(module, table, strict):
     names = RawModule.state_lists(module)[1]
     missing, unexpected, wrong = [], [], []
     try:
-        for one, path in _walk(module):
-            one._load_from_state_dict(table, path, {}, True, missing, unexpected, wrong)
+        _load(module, table, '', strict, missing, unexpected, wrong)
         if wrong:
             _fail(module, GTorch.Error.SHAPE, '; '.join(wrong))
         if strict and (missing or unexpected):
@@ -81,7 +148,26 @@ def _own(module):
 
 
 class OwnLoading:
-    """The part of Module that classes of a program override."""
+    """The part of Module that classes of a program override, and hooks change."""
+
+    def register_state_dict_pre_hook(self, hook):
+        """Calls hook(module, prefix, keep_vars) before state_dict() comes to the module."""
+        return _register('register_state_dict_pre_hook', self, 'pre-save', hook)
+
+    def register_state_dict_post_hook(self, hook):
+        """Calls hook(module, state_dict, prefix, local_metadata) after state_dict() has put the module, and those
+        inside it, into the dictionary, which the hook may change."""
+        return _register('register_state_dict_post_hook', self, 'post-save', hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        before load_state_dict() comes to the module; it may change a copy of the dictionary."""
+        return _register('register_load_state_dict_pre_hook', self, 'pre-load', hook)
+
+    def register_load_state_dict_post_hook(self, hook):
+        """Calls hook(module, incompatible_keys) after the module, and those inside it, were loaded; it may change the
+        lists missing_keys and unexpected_keys."""
+        return _register('register_load_state_dict_post_hook', self, 'post-load', hook)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         """Puts the parameters and buffers of this module, not of those inside it, into @destination."""

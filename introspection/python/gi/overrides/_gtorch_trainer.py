@@ -3,10 +3,12 @@
 """The trainer, and the base classes of metrics and logs."""
 
 import os
+import random
+import sys
 from collections.abc import Mapping
 
 from gi.overrides import override
-from gi.repository import Gio, GTorch
+from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides import _gtorch_samples as samples
 from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum, listed
@@ -172,6 +174,55 @@ def _connector(raw):
     return connect
 
 
+# --- what checkpoints have of Python ---
+
+
+def _numpy_state():
+    """The state of NumPy's own generator as plain values, if the program has imported it."""
+    numpy = sys.modules.get('numpy')
+    if numpy is None or not hasattr(numpy, 'random'):
+        return None
+    kind, keys, position, has_gauss, gauss = numpy.random.get_state()
+    return [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(gauss)]
+
+
+def _set_numpy_state(state):
+    try:
+        import numpy
+    except ImportError:
+        return  # nothing draws from it
+    kind, keys, position, has_gauss, gauss = state
+    numpy.random.set_state((kind, numpy.array(keys, dtype=numpy.uint32), position, has_gauss, gauss))
+
+
+def _given_state(trainer, *_data):
+    """The states of Python's random and of NumPy, and what the program gives."""
+    return passing('the function of set_save_function()', _pack, trainer)
+
+
+def _pack(trainer):
+    version, words, gauss = random.getstate()
+    state = {'random': [version, list(words), gauss], 'numpy': _numpy_state()}
+    if trainer._saves is not None:
+        state['program'] = trainer._saves(trainer)
+    return GLib.Bytes.new(_threads().packed(state).get_data_as_bytes().get_data())
+
+
+def _taken_state(trainer, state, *_data):
+    passing('the function of set_load_function()', _unpack, trainer, state)
+    return True
+
+
+def _unpack(trainer, state):
+    found = _threads().unpacked(GLib.Variant.new_from_bytes(GLib.VariantType('ay'), state, True))
+    if trainer._loads is not None and 'program' in found:
+        trainer._loads(trainer, found['program'])
+    version, words, gauss = found['random']
+    random.setstate((version, tuple(words), gauss))
+    if found['numpy'] is not None:
+        _set_numpy_state(found['numpy'])
+
+
 # --- the trainer ---
 
 
@@ -204,6 +255,12 @@ def _stepping(function):
     return step
 
 
+def _function_of(name, function):
+    if function is not None and not callable(function):
+        raise TypeError(f'{name}(): {function!r} cannot be called')
+    return function
+
+
 def _trainer(raw):
     class Trainer(raw):
         """Trains @module with the batches of @loader, any iterable of batches. Settings, such as n_epochs, are
@@ -212,6 +269,7 @@ def _trainer(raw):
 
         __module__ = OVERRIDES
         _run = None  # a _Run, while one goes on
+        _saves = _loads = None  # functions of the program
 
         def __init_subclass__(cls, **options):
             super().__init_subclass__(**options)
@@ -234,6 +292,8 @@ def _trainer(raw):
                 raise TypeError(f'Trainer(): metrics must be a dictionary of them by name, not {kind}')
             schedulers, logs = listed(schedulers, 'Trainer(): schedulers'), listed(logs, 'Trainer(): logs')
             construct(self, settings)
+            raw.set_save_function(self, _given_state)
+            raw.set_load_function(self, _taken_state)
             for name, metric in metrics.items():
                 self.add_metric(name, metric)
             for one in schedulers:
@@ -267,6 +327,14 @@ def _trainer(raw):
         def set_validation_step(self, function):
             """Sets function(trainer, batch), which computes the loss of a batch of an evaluation."""
             self._set('set_validation_step', function)
+
+        def set_save_function(self, function):
+            """Sets function(trainer), which gives what checkpoints have beside the rest: anything that save() takes."""
+            self._saves = _function_of('set_save_function', function)
+
+        def set_load_function(self, function):
+            """Sets function(trainer, state), which takes what the other function gave, when a checkpoint is loaded."""
+            self._loads = _function_of('set_load_function', function)
 
         def _set(self, name, function):
             set_function = getattr(raw, name)
@@ -342,6 +410,21 @@ def _trainer(raw):
         def resume(self, cancellable=None):
             """Loads the last checkpoint of the folder; returns whether there was one."""
             return restoring(raw.resume, self, cancellable)[-1]
+
+        def save_checkpoint_async(self, file, *args):
+            """Writes a checkpoint without blocking: @file is a path or a Gio.File."""
+            raw.save_checkpoint_async(self, file_of(file), *args)
+
+        def load_checkpoint_async(self, file, *args):
+            """Reads a checkpoint without blocking: @file is a path or a Gio.File."""
+            raw.load_checkpoint_async(self, file_of(file), *args)
+
+        save_checkpoint_async.__wrapped__ = raw.save_checkpoint_async  # awaitable() counts their arguments
+        load_checkpoint_async.__wrapped__ = raw.load_checkpoint_async
+
+        def resume_finish(self, result):
+            """Gets the result of resume_async(): whether there was a checkpoint."""
+            return raw.resume_finish(self, result)[-1]
 
     for name in CONNECTORS:
         if hasattr(raw, name):

@@ -78,7 +78,9 @@ def make(_name, raw):
         __module__, __qualname__ = OVERRIDES, 'ImageFolder'
 
         def __new__(cls, root, transform=None, mode=ImageReadMode.RGB):
-            return raw.new(_file(root), transform, _mode(mode), None)
+            from gi.overrides._gtorch_nn import as_module
+
+            return raw.new(_file(root), as_module('ImageFolder()', transform), _mode(mode), None)
 
         def __init__(self, root, transform=None, mode=ImageReadMode.RGB):
             pass  # made by __new__()
