@@ -12,6 +12,7 @@
 
 #include "base/gtorch-error.h"
 #include "device/gtorch-device-private.h"
+#include "distributed/gtorch-collective-private.h"
 #include "distributed/gtorch-group-calls-private.h"
 #include "tensor/gtorch-hold-private.h"
 
@@ -57,9 +58,9 @@ gtorch_are_tensors (GTorchTensor **tensors, gsize n)
 
 /* Takes a tensor among the inputs or outputs, if it can be. Another impl of the same memory: what happens
  * to the tensor afterwards, release included, does not touch what is under way. */
-static gboolean
-add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
-            GTorchTensor *tensor, GError **error)
+gboolean
+gtorch_collective_add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
+                              GTorchTensor *tensor, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   const gboolean is_written = impls == self->outputs;
@@ -114,13 +115,14 @@ add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls
       return FALSE;
     }
   for (i = 0; i < n; i++)
-    if (!add_tensor (group, self, impls, tensors[i], error))
+    if (!gtorch_collective_add_tensor (group, self, impls, tensors[i], error))
       return FALSE;
   return TRUE;
 }
 
-static gboolean
-check_rank (GTorchProcessGroup *group, GTorchCollective *self, gint rank, GError **error)
+gboolean
+gtorch_collective_check_rank (GTorchProcessGroup *group, GTorchCollective *self, gint rank,
+                              GError **error)
 {
   const gint size = gtorch_process_group_get_size (group);
 
@@ -132,8 +134,8 @@ check_rank (GTorchProcessGroup *group, GTorchCollective *self, gint rank, GError
   return FALSE;
 }
 
-static gboolean
-check_op (GTorchCollective *self, GTorchReduceOp op, GError **error)
+gboolean
+gtorch_collective_check_op (GTorchCollective *self, GTorchReduceOp op, GError **error)
 {
   const guint kind = gtorch_dtype_kind (self->dtype);
   const gboolean is_bitwise =
@@ -194,9 +196,8 @@ check_total (GTorchCollective *self, GPtrArray *many, GPtrArray *one, gint size,
   return TRUE;
 }
 
-/* An output that shares memory with another tensor would change it while it is sent. */
-static gboolean
-check_overlap (GTorchCollective *self, GError **error)
+gboolean
+gtorch_collective_check_overlap (GTorchCollective *self, GError **error)
 {
   guint i, k;
 
@@ -220,15 +221,15 @@ check_overlap (GTorchCollective *self, GError **error)
 }
 
 /* Takes the collective. */
-static GTorchWork *
-begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+GTorchWork *
+gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
 {
   g_autoptr (GTorchCollective) owned = collective;
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
   g_autoptr (GTorchWork) work = NULL;
 
   if (engine == NULL || !gtorch_group_calls_check_collective (group, collective, error)
-      || !check_overlap (collective, error))
+      || !gtorch_collective_check_overlap (collective, error))
     return NULL;
   work = gtorch_work_new (collective->name,
                           gtorch_process_group_next_sequence (
@@ -245,101 +246,7 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
 static GTorchWork *
 begin_made (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
 {
-  return collective == NULL ? NULL : begin (group, collective, error);
-}
-
-/* One behind the other: the last ends after all of them, with an error if one before it has failed. */
-static GTorchWork *
-begin_each (GTorchProcessGroup *group, GPtrArray *collectives, GError **error)
-{
-  g_autoptr (GTorchWork) work = NULL;
-  guint i;
-
-  for (i = 0; i < collectives->len; i++)
-    {
-      g_clear_object (&work);
-      work = begin (group, g_steal_pointer (&collectives->pdata[i]), error);
-      if (work == NULL)
-        return NULL;
-    }
-  return g_steal_pointer (&work);
-}
-
-static gboolean
-check_devices (const gchar *name, GPtrArray *collectives, GError **error)
-{
-  GTorchDevice *device = NULL;
-  guint i;
-
-  for (i = 0; i < collectives->len; i++)
-    {
-      const GTorchCollective *collective = collectives->pdata[i];
-      GTorchDevice *own = gtorch_impl_device (collective->outputs->pdata[0]);
-
-      if (device != NULL && device != own)
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                       _ ("%s: the tensors are on %s and %s; they are on one device"), name,
-                       gtorch_device_name (device), gtorch_device_name (own));
-          return FALSE;
-        }
-      device = own;
-    }
-  return TRUE;
-}
-
-/* Several of one kind, in a batch if the engine has them. Looks at all before the first begins. */
-static GTorchWork *
-begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives, GError **error)
-{
-  GTorchEngine *engine = gtorch_process_group_get_engine (group, name, error);
-  g_autoptr (GTorchWork) work = NULL;
-  GError *local = NULL;
-  guint i;
-
-  if (engine == NULL)
-    return NULL;
-
-  if (collectives->len == 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are no tensors; it takes one or more"), name);
-      return NULL;
-    }
-  if (!check_devices (name, collectives, error))
-    return NULL;
-  for (i = 0; i < collectives->len; i++)
-    if (!check_overlap (collectives->pdata[i], error))
-      return NULL;
-  if (collectives->len == 1 || engine->klass->begin_batch == NULL || engine->in_batch)
-    return begin_each (group, collectives, error);
-  if (!engine->klass->begin_batch (engine, error))
-    return NULL;
-  work = begin_each (group, collectives, &local);
-  if (work == NULL)
-    {
-      engine->klass->drop_batch (engine, local);
-      g_propagate_error (error, local);
-      return NULL;
-    }
-  return engine->klass->end_batch (engine, error) ? g_steal_pointer (&work) : NULL;
-}
-
-static void
-free_collective (gpointer collective)
-{
-  if (collective != NULL)
-    gtorch_collective_free (collective);
-}
-
-static gboolean
-check_pairs (const gchar *name, gsize n_outputs, gsize n_inputs, GError **error)
-{
-  if (n_outputs == n_inputs)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: there are %zu outputs for %zu inputs"), name, n_outputs, n_inputs);
-  return FALSE;
+  return collective == NULL ? NULL : gtorch_collective_begin (group, collective, error);
 }
 
 GTorchWork *
@@ -351,14 +258,14 @@ gtorch_collective_begin_scaled (GTorchProcessGroup *group, GTorchCollectiveKind 
 
   self->is_scaled = TRUE;
   self->factor = factor;
-  if (!check_rank (group, self, root, error)
-      || !add_tensor (group, self, self->outputs, output, error)
+  if (!gtorch_collective_check_rank (group, self, root, error)
+      || !gtorch_collective_add_tensor (group, self, self->outputs, output, error)
       || (input != NULL
-          && (!add_tensor (group, self, self->inputs, input, error)
+          && (!gtorch_collective_add_tensor (group, self, self->inputs, input, error)
               || !check_total (self, self->inputs, self->outputs,
                                gtorch_process_group_get_size (group), error))))
     return NULL;
-  return begin (group, g_steal_pointer (&self), error);
+  return gtorch_collective_begin (group, g_steal_pointer (&self), error);
 }
 
 /**
@@ -382,52 +289,10 @@ gtorch_process_group_broadcast (GTorchProcessGroup *self, GTorchTensor *tensor, 
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_BROADCAST, "broadcast");
-  if (!check_rank (self, collective, src, error)
-      || !add_tensor (self, collective, collective->outputs, tensor, error))
+  if (!gtorch_collective_check_rank (self, collective, src, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->outputs, tensor, error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
-}
-
-/**
- * gtorch_process_group_broadcast_coalesced:
- * @self: a group
- * @tensors: (array length=n_tensors): what is sent by @src, and overwritten elsewhere
- * @n_tensors: the number of @tensors, 1 or more
- * @src: the rank that sends
- * @error: return location for an error
- *
- * Copies several tensors, of any dtypes, from one rank to all others, as [method@ProcessGroup.broadcast]
- * does one. NCCL moves them together, without copies: many small tensors, such as those of a module, take
- * about as long as one of their size. Nothing begins if one cannot be sent.
- *
- * ```python
- * group.broadcast_coalesced([p.detach() for p in model.parameters()], 0).wait()
- * ```
- *
- * Returns: (transfer full): work that is over when all are, or %NULL with @error set
- *
- * Since: 0.1
- */
-GTorchWork *
-gtorch_process_group_broadcast_coalesced (GTorchProcessGroup *self, GTorchTensor **tensors,
-                                          gsize n_tensors, gint src, GError **error)
-{
-  const gchar *const name = "broadcast_coalesced";
-  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
-  gsize i;
-
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && gtorch_are_tensors (tensors, n_tensors),
-                        NULL);
-  for (i = 0; i < n_tensors; i++)
-    {
-      GTorchCollective *collective = gtorch_collective_new (GTORCH_COLLECTIVE_BROADCAST, name);
-
-      g_ptr_array_add (all, collective);
-      if (!check_rank (self, collective, src, error)
-          || !add_tensor (self, collective, collective->outputs, tensors[i], error))
-        return NULL;
-    }
-  return begin_all (self, name, all, error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 /**
@@ -451,47 +316,10 @@ gtorch_process_group_all_reduce (GTorchProcessGroup *self, GTorchTensor *tensor,
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_REDUCE, "all_reduce");
-  if (!add_tensor (self, collective, collective->outputs, tensor, error)
-      || !check_op (collective, op, error))
+  if (!gtorch_collective_add_tensor (self, collective, collective->outputs, tensor, error)
+      || !gtorch_collective_check_op (collective, op, error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
-}
-
-/**
- * gtorch_process_group_all_reduce_coalesced:
- * @self: a group
- * @tensors: (array length=n_tensors): tensors of this rank, which become the results
- * @n_tensors: the number of @tensors, 1 or more
- * @op: how the numbers of the ranks become one
- * @error: return location for an error
- *
- * Reduces several tensors as [method@ProcessGroup.all_reduce] does one. Nothing begins if one cannot be
- * reduced.
- *
- * Returns: (transfer full): work that is over when all are, or %NULL with @error set
- *
- * Since: 0.1
- */
-GTorchWork *
-gtorch_process_group_all_reduce_coalesced (GTorchProcessGroup *self, GTorchTensor **tensors,
-                                           gsize n_tensors, GTorchReduceOp op, GError **error)
-{
-  const gchar *const name = "all_reduce_coalesced";
-  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
-  gsize i;
-
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && gtorch_are_tensors (tensors, n_tensors),
-                        NULL);
-  for (i = 0; i < n_tensors; i++)
-    {
-      GTorchCollective *collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_REDUCE, name);
-
-      g_ptr_array_add (all, collective);
-      if (!add_tensor (self, collective, collective->outputs, tensors[i], error)
-          || !check_op (collective, op, error))
-        return NULL;
-    }
-  return begin_all (self, name, all, error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 /**
@@ -516,23 +344,25 @@ gtorch_process_group_reduce (GTorchProcessGroup *self, GTorchTensor *tensor, gin
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE, "reduce");
-  if (!check_rank (self, collective, dst, error)
-      || !add_tensor (self, collective, collective->outputs, tensor, error)
-      || !check_op (collective, op, error))
+  if (!gtorch_collective_check_rank (self, collective, dst, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->outputs, tensor, error)
+      || !gtorch_collective_check_op (collective, op, error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
-static GTorchCollective *
-make_all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs,
-                 gsize n_outputs, gboolean is_list, GTorchTensor *input, GError **error)
+GTorchCollective *
+gtorch_collective_new_all_gather (GTorchProcessGroup *self, const gchar *name,
+                                  GTorchTensor **outputs, gsize n_outputs, gboolean is_list,
+                                  GTorchTensor *input, GError **error)
 {
   g_autoptr (GTorchCollective) collective =
       gtorch_collective_new (GTORCH_COLLECTIVE_ALL_GATHER, name);
 
-  if (!add_tensor (self, collective, collective->inputs, input, error)
+  if (!gtorch_collective_add_tensor (self, collective, collective->inputs, input, error)
       || !(is_list ? add_tensors (self, collective, collective->outputs, outputs, n_outputs, error)
-                   : add_tensor (self, collective, collective->outputs, *outputs, error))
+                   : gtorch_collective_add_tensor (self, collective, collective->outputs, *outputs,
+                                                   error))
       || !check_total (collective, collective->outputs, collective->inputs,
                        gtorch_process_group_get_size (self), error))
     return NULL;
@@ -560,7 +390,8 @@ gtorch_process_group_all_gather (GTorchProcessGroup *self, GTorchTensor **output
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (input), NULL);
   g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs), NULL);
   return begin_made (self,
-                     make_all_gather (self, "all_gather", outputs, n_outputs, TRUE, input, error),
+                     gtorch_collective_new_all_gather (self, "all_gather", outputs, n_outputs, TRUE,
+                                                       input, error),
                      error);
 }
 
@@ -585,56 +416,11 @@ gtorch_process_group_all_gather_into_tensor (GTorchProcessGroup *self, GTorchTen
                             && GTORCH_IS_TENSOR (input),
                         NULL);
   return begin_made (self,
-                     make_all_gather (self, "all_gather_into_tensor", &output, 1, FALSE, input,
-                                      error),
+                     gtorch_collective_new_all_gather (self, "all_gather_into_tensor", &output, 1,
+                                                       FALSE, input, error),
                      error);
 }
 
-/**
- * gtorch_process_group_all_gather_coalesced:
- * @self: a group
- * @outputs: (array length=n_outputs): for each input a tensor with as many elements, times the number of
- *   ranks
- * @n_outputs: the number of @outputs
- * @inputs: (array length=n_inputs): tensors of this rank, 1 or more
- * @n_inputs: the number of @inputs
- * @error: return location for an error
- *
- * Gathers several tensors as [method@ProcessGroup.all_gather_into_tensor] does one. Nothing begins if one
- * cannot be gathered.
- *
- * Returns: (transfer full): work that is over when all are, or %NULL with @error set
- *
- * Since: 0.1
- */
-GTorchWork *
-gtorch_process_group_all_gather_coalesced (GTorchProcessGroup *self, GTorchTensor **outputs,
-                                           gsize n_outputs, GTorchTensor **inputs, gsize n_inputs,
-                                           GError **error)
-{
-  const gchar *const name = "all_gather_coalesced";
-  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
-  gsize i;
-
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs)
-                            && gtorch_are_tensors (inputs, n_inputs),
-                        NULL);
-  if (!check_pairs (name, n_outputs, n_inputs, error))
-    return NULL;
-  for (i = 0; i < n_inputs; i++)
-    {
-      GTorchCollective *collective =
-          make_all_gather (self, name, &outputs[i], 1, FALSE, inputs[i], error);
-
-      if (collective == NULL)
-        return NULL;
-      g_ptr_array_add (all, collective);
-    }
-  return begin_all (self, name, all, error);
-}
-
-/* Lists that only the root may have. */
 static gboolean
 check_list (GTorchProcessGroup *group, GTorchCollective *self, gsize n, GError **error)
 {
@@ -673,14 +459,14 @@ gtorch_process_group_gather (GTorchProcessGroup *self, GTorchTensor **outputs, g
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (input), NULL);
   g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_GATHER, "gather");
-  if (!check_rank (self, collective, dst, error)
-      || !add_tensor (self, collective, collective->inputs, input, error)
+  if (!gtorch_collective_check_rank (self, collective, dst, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->inputs, input, error)
       || !check_list (self, collective, n_outputs, error)
       || (gtorch_process_group_get_rank (self) == dst
           && (!add_tensors (self, collective, collective->outputs, outputs, n_outputs, error)
               || !check_total (collective, collective->outputs, collective->inputs, 1, error))))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 /**
@@ -708,28 +494,29 @@ gtorch_process_group_scatter (GTorchProcessGroup *self, GTorchTensor *output, GT
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
   g_return_val_if_fail (gtorch_are_tensors (inputs, n_inputs), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_SCATTER, "scatter");
-  if (!check_rank (self, collective, src, error)
-      || !add_tensor (self, collective, collective->outputs, output, error)
+  if (!gtorch_collective_check_rank (self, collective, src, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->outputs, output, error)
       || !check_list (self, collective, n_inputs, error)
       || (gtorch_process_group_get_rank (self) == src
           && (!add_tensors (self, collective, collective->inputs, inputs, n_inputs, error)
               || !check_total (collective, collective->inputs, collective->outputs, 1, error))))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
-static GTorchCollective *
-make_reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *output,
-                     GTorchTensor **inputs, gsize n_inputs, gboolean is_list, GTorchReduceOp op,
-                     GError **error)
+GTorchCollective *
+gtorch_collective_new_reduce_scatter (GTorchProcessGroup *self, const gchar *name,
+                                      GTorchTensor *output, GTorchTensor **inputs, gsize n_inputs,
+                                      gboolean is_list, GTorchReduceOp op, GError **error)
 {
   g_autoptr (GTorchCollective) collective =
       gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE_SCATTER, name);
 
-  if (!add_tensor (self, collective, collective->outputs, output, error)
+  if (!gtorch_collective_add_tensor (self, collective, collective->outputs, output, error)
       || !(is_list ? add_tensors (self, collective, collective->inputs, inputs, n_inputs, error)
-                   : add_tensor (self, collective, collective->inputs, *inputs, error))
-      || !check_op (collective, op, error)
+                   : gtorch_collective_add_tensor (self, collective, collective->inputs, *inputs,
+                                                   error))
+      || !gtorch_collective_check_op (collective, op, error)
       || !check_total (collective, collective->inputs, collective->outputs,
                        gtorch_process_group_get_size (self), error))
     return NULL;
@@ -759,8 +546,8 @@ gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *out
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
   g_return_val_if_fail (gtorch_are_tensors (inputs, n_inputs), NULL);
   return begin_made (self,
-                     make_reduce_scatter (self, "reduce_scatter", output, inputs, n_inputs, TRUE,
-                                          op, error),
+                     gtorch_collective_new_reduce_scatter (self, "reduce_scatter", output, inputs,
+                                                           n_inputs, TRUE, op, error),
                      error);
 }
 
@@ -786,54 +573,9 @@ gtorch_process_group_reduce_scatter_tensor (GTorchProcessGroup *self, GTorchTens
                             && GTORCH_IS_TENSOR (input),
                         NULL);
   return begin_made (self,
-                     make_reduce_scatter (self, "reduce_scatter_tensor", output, &input, 1, FALSE,
-                                          op, error),
+                     gtorch_collective_new_reduce_scatter (self, "reduce_scatter_tensor", output,
+                                                           &input, 1, FALSE, op, error),
                      error);
-}
-
-/**
- * gtorch_process_group_reduce_scatter_coalesced:
- * @self: a group
- * @outputs: (array length=n_outputs): a result for this rank for each input
- * @n_outputs: the number of @outputs
- * @inputs: (array length=n_inputs): tensors with as many elements as their outputs have, times the number of
- *   ranks, 1 or more
- * @n_inputs: the number of @inputs
- * @op: how the numbers of the ranks become one
- * @error: return location for an error
- *
- * Reduces several tensors as [method@ProcessGroup.reduce_scatter_tensor] does one. Nothing begins if one
- * cannot be reduced.
- *
- * Returns: (transfer full): work that is over when all are, or %NULL with @error set
- *
- * Since: 0.1
- */
-GTorchWork *
-gtorch_process_group_reduce_scatter_coalesced (GTorchProcessGroup *self, GTorchTensor **outputs,
-                                               gsize n_outputs, GTorchTensor **inputs,
-                                               gsize n_inputs, GTorchReduceOp op, GError **error)
-{
-  const gchar *const name = "reduce_scatter_coalesced";
-  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
-  gsize i;
-
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs)
-                            && gtorch_are_tensors (inputs, n_inputs),
-                        NULL);
-  if (!check_pairs (name, n_outputs, n_inputs, error))
-    return NULL;
-  for (i = 0; i < n_inputs; i++)
-    {
-      GTorchCollective *collective =
-          make_reduce_scatter (self, name, outputs[i], &inputs[i], 1, FALSE, op, error);
-
-      if (collective == NULL)
-        return NULL;
-      g_ptr_array_add (all, collective);
-    }
-  return begin_all (self, name, all, error);
 }
 
 /**
@@ -874,7 +616,7 @@ gtorch_process_group_all_to_all (GTorchProcessGroup *self, GTorchTensor **output
       collective->in_counts[i] = ((GTorchImpl *) collective->inputs->pdata[i])->numel;
       collective->out_counts[i] = ((GTorchImpl *) collective->outputs->pdata[i])->numel;
     }
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 /* Elements of each rank from lengths along the first dimension; none for equal ones. */
@@ -949,14 +691,14 @@ gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *
                         NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_TO_ALL, "all_to_all_single");
   if (gtorch_process_group_get_engine (self, collective->name, error) == NULL
-      || !add_tensor (self, collective, collective->inputs, input, error)
-      || !add_tensor (self, collective, collective->outputs, output, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->inputs, input, error)
+      || !gtorch_collective_add_tensor (self, collective, collective->outputs, output, error)
       || !split (self, collective, collective->inputs->pdata[0], input_splits, n_input_splits,
                  &collective->in_counts, error)
       || !split (self, collective, collective->outputs->pdata[0], output_splits, n_output_splits,
                  &collective->out_counts, error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 static GTorchWork *
@@ -973,10 +715,11 @@ send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gcha
                    _ ("%s: the tag is %d; tags are from 0 to 32767"), name, tag);
       return NULL;
     }
-  if ((!is_any && !check_rank (self, collective, other, error))
-      || !add_tensor (self, collective,
-                      kind == GTORCH_COLLECTIVE_SEND ? collective->inputs : collective->outputs,
-                      tensor, error))
+  if ((!is_any && !gtorch_collective_check_rank (self, collective, other, error))
+      || !gtorch_collective_add_tensor (self, collective,
+                                        kind == GTORCH_COLLECTIVE_SEND ? collective->inputs
+                                                                       : collective->outputs,
+                                        tensor, error))
     return NULL;
   if (!is_any && other == gtorch_process_group_get_rank (self))
     {
@@ -984,7 +727,7 @@ send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gcha
                    _ ("%s: rank %d is this process itself"), name, other);
       return NULL;
     }
-  return begin (self, g_steal_pointer (&collective), error);
+  return gtorch_collective_begin (self, g_steal_pointer (&collective), error);
 }
 
 /**
@@ -1082,5 +825,7 @@ GTorchWork *
 gtorch_process_group_barrier (GTorchProcessGroup *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  return begin (self, gtorch_collective_new (GTORCH_COLLECTIVE_BARRIER, "barrier"), error);
+  return gtorch_collective_begin (self,
+                                  gtorch_collective_new (GTORCH_COLLECTIVE_BARRIER, "barrier"),
+                                  error);
 }
