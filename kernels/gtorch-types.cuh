@@ -330,6 +330,32 @@ cimag (cuda::std::complex<R> x)
    * (gt_gelu_du (x) * (1 - (x) *tanh (gt_gelu_u (x)) * gt_gelu_du (x)) \
       + (x) * (T) (0.5 * 0.7978845608028654 * 0.26829) * (x)))
 
+template <typename R>
+GT_DEVICE cuda::std::complex<R>
+gt_complex (R re, R im)
+{
+  return cuda::std::complex<R> (re, im);
+}
+
+/* The product of a complex number and a real one: that of two complex ones makes NaN of infinities. */
+template <typename R>
+GT_DEVICE cuda::std::complex<R>
+gt_times (cuda::std::complex<R> z, double factor)
+{
+  return cuda::std::complex<R> (z.real () * (R) factor, z.imag () * (R) factor);
+}
+
+/* exp (z) - 1: the difference is inexact near zero, and the parts of the other form overflow. */
+#define gt_expm1(z) (fabs (creal (z)) <= 20 ? gt_expm1_near (z) : exp (z) - 1)
+#define gt_expm1_near(z)                                                                           \
+  gt_complex (expm1 (creal (z)) * cos (cimag (z)) - 2 * sin (cimag (z) / 2) * sin (cimag (z) / 2), \
+              exp (creal (z)) * sin (cimag (z)))
+/* log (1 + z). The sums are those of the parts, which keeps the sign of an imaginary zero. */
+#define gt_log1p(z) \
+  (cabs (z) < 0.5 ? gt_log1p_near (z) : log (gt_complex (1 + creal (z), cimag (z))))
+#define gt_log1p_near(z) \
+  gt_complex (2 * creal (atanh ((z) / (2 + (z)))), atan2 (cimag (z), 1 + creal (z)))
+
 GT_DEVICE gint32
 gt_clip_int32 (gint64 value)
 {

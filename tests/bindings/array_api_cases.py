@@ -8,6 +8,7 @@ import itertools
 import math
 
 INF, NAN = math.inf, math.nan
+PARTS = [0.0, -0.0, 1.0, -2.0, INF, -INF, NAN]
 FLOATS = [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, -2.5, 3.0, 20.0, 1e30, INF, -INF, NAN]
 VALUES = {
     'bool': [False, True, True],
@@ -36,7 +37,7 @@ POSITIVE = {'pow', 'bitwise_left_shift', 'bitwise_right_shift'}
 NOT_ZERO = {'floor_divide', 'remainder'}
 
 # Of x, a tensor of shape (2, 3); v, a vector with equal elements; m, matrices (2, 3, 3), positive definite; z, complex;
-# i, indices; b, bools.
+# i, indices; b, bools; parts, complex numbers of special values.
 OTHERS = '''
 xp.sum(x); xp.sum(x, axis=0); xp.sum(x, axis=(0, 1), keepdims=True); xp.sum(x, axis=()); xp.sum(i)
 xp.sum(special); xp.sum(x, axis=-1, dtype=xp.float32); xp.sum(z, axis=0)
@@ -133,7 +134,11 @@ xp.isdtype(xp.bool, 'numeric'); xp.isdtype(xp.uint8, 'unsigned integer'); xp.isd
 xp.isdtype(xp.complex64, 'complex floating'); xp.isdtype(xp.bool, 'bool'); xp.isdtype(xp.int8, 'signed integer')
 xp.finfo(xp.float32).bits; xp.finfo(x).eps; xp.finfo(xp.complex64).max; xp.finfo(xp.float64).smallest_normal
 xp.finfo(xp.complex128).dtype; xp.iinfo(xp.int8).max; xp.iinfo(i).min; xp.iinfo(xp.uint8).bits
-xp.iinfo(xp.int16).dtype; xp.pi; xp.e; xp.newaxis; xp.inf
+xp.iinfo(xp.int16).dtype; xp.log(parts); xp.log10(parts); xp.log1p(parts); xp.log2(parts)
+xp.var(xp.asarray(xp.nan)); xp.std(xp.asarray(-xp.inf)); xp.var(special, axis=()); xp.std(x, axis=(), correction=1)
+xp.var(xp.asarray(2.0), correction=2); xp.mean(xp.asarray(xp.nan)); xp.max(xp.asarray(xp.nan))
+xp.expm1(xp.asarray([-180 + 1j, -5000 - 2j, 1e-9 + 1e-9j, 20 + 1j], dtype=xp.complex128)); xp.pi; xp.e; xp.newaxis
+xp.inf; xp.linalg.solve(m[:1, :1, :1], v[:1]); xp.linalg.solve(m[:1, :1, :1], x[:1, :2])
 '''
 # Errors of the standard.
 REFUSED = '''
@@ -162,6 +167,7 @@ def names_of(xp):
         'i': xp.asarray([3, 1, 2, 1, 3, 0], dtype=xp.int64),
         'b': xp.asarray([[True, False], [True, True]]),
         'special': xp.asarray(FLOATS, dtype=float64),
+        'parts': xp.asarray([complex(a, b) for a in PARTS for b in PARTS], dtype=xp.complex128),
     }
 
 

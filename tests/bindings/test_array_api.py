@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The Python array API standard: names, signatures and values, compared with the standard's strict implementation."""
 
+import inspect
 import json
 import math
 import pathlib
@@ -20,6 +21,7 @@ import gtorch.array_api as xp  # noqa: E402
 
 import array_api_cases  # noqa: E402
 import tap  # noqa: E402
+from array_api_cases import INF  # noqa: E402
 from tap import raises  # noqa: E402
 
 REFERENCE = json.loads((HERE / 'array-api.json').read_text('utf-8'))
@@ -111,6 +113,55 @@ def names_and_signatures_are_the_standards():
         if mine != parameters:
             wrong.append(f'{name}: {mine} instead of {parameters}')
     assert not wrong, '\n'.join(wrong)
+
+
+@tap.case
+def complex_functions_keep_the_signs_of_zeros():
+    for name, z, wanted in (
+        ('expm1', complex(1, -0.0), '(1.718281828459045-0j)'),
+        ('expm1', complex(-180, 1), '(-1+5.64979126518311e-79j)'),
+        ('expm1', complex(-5000, 2), '(-1+0j)'),
+        ('expm1', complex(INF, 0), '(inf+0j)'),
+        ('expm1', complex(-INF, 1), '(-1+0j)'),
+        ('expm1', complex(800, 0), '(inf+0j)'),
+        ('log1p', complex(0.0, -0.0), '-0j'),
+        ('log1p', complex(-3, -0.0), '(0.6931471805599453-3.141592653589793j)'),
+        ('log2', complex(0.0, -0.0), '(-inf-0j)'),
+        ('log2', complex(-4, 0.0), '(2+4.532360141827194j)'),
+        ('log10', complex(0.0, 0.0), '(-inf+0j)'),
+        ('log10', complex(0, INF), '(inf+0.6821881769209206j)'),
+        ('exp2', complex(INF, 0.0), '(inf+0j)'),
+    ):
+        for dtype, tolerance in ((torch.complex128, 1e-14), (torch.complex64, 1e-6)):
+            for shape in ((), (1,), (9,)):
+                x = torch.full(shape, z, dtype=dtype)
+                found = getattr(torch, name)(x).flatten()[-1].item()
+                for mine, its in ((found.real, complex(wanted).real), (found.imag, complex(wanted).imag)):
+                    text = f'{name}({z}) of {dtype} is {found}, not {wanted}'
+                    assert math.copysign(1, mine) == math.copysign(1, its), text
+                    assert mine == its or abs(mine - its) <= tolerance * abs(its) + 1e-45, text
+
+
+@tap.case
+def dtypes_are_printed_by_what_prints_ints():
+    class Printer:
+        def text(self, text):
+            self.found = text
+
+    printer = Printer()
+    torch.float32._repr_pretty_(printer, False)
+    assert printer.found == 'torch.float32'
+
+
+@tap.case
+def the_capsule_has_the_standards_arguments():
+    x = torch.ones(3)
+    parameters = inspect.signature(x.__dlpack__).parameters
+    assert {name: one.default for name, one in parameters.items()} == {
+        'stream': None, 'max_version': None, 'dl_device': None, 'copy': None,
+    }  # fmt: skip
+    assert x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=False) is not None
+    raises(TypeError, lambda: x.__dlpack__(streams=None), 'streams')
 
 
 @tap.case

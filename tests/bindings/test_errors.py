@@ -267,4 +267,49 @@ def wrong_kinds_name_the_function_and_the_argument():
         raises(TypeError, call, text)
 
 
+@tap.case
+def flags_name_the_function_and_the_argument():
+    x, layer = GTorch.ones(3), nn.Linear(2, 2)
+    functions = GTorch.autograd.profiler
+    for call, place in (
+        (lambda flag: functions.emit_nvtx(enabled=flag), 'emit_nvtx(): enabled'),
+        (lambda flag: functions.emit_nvtx(True, flag), 'emit_nvtx(): record_shapes'),
+        (lambda flag: functions.profile(use_cpu=flag), 'profile(): use_cpu'),
+        (lambda flag: GTorch.profiler.profile(with_stack=flag), 'profile(): with_stack'),
+        (lambda flag: GTorch.zeros(3, requires_grad=flag), 'zeros(): requires_grad'),
+        (lambda flag: GTorch.tensor(1.0, requires_grad=flag), 'tensor(): requires_grad'),
+        (lambda flag: x.requires_grad_(flag), 'requires_grad_(): requires_grad'),
+        (lambda flag: setattr(x, 'requires_grad', flag), 'requires_grad'),
+        (lambda flag: x.var(unbiased=flag), 'var(): unbiased'),
+        (lambda flag: x.to('cpu', non_blocking=flag), 'to(): non_blocking'),
+        (lambda flag: x.sum().backward(retain_graph=flag), 'backward(): retain_graph'),
+        (lambda flag: GTorch.unique(x, return_inverse=flag), 'unique(): return_inverse'),
+        (lambda flag: GTorch.nonzero(x, as_tuple=flag), 'nonzero(): as_tuple'),
+        (lambda flag: F.max_pool1d(x[None], 1, return_indices=flag), 'max_pool1d(): return_indices'),
+        (lambda flag: F.affine_grid(GTorch.ones(1, 2, 3), (1, 1, 2, 2), align_corners=flag),
+         'affine_grid(): align_corners'),
+        (lambda flag: layer.train(flag), 'train(): mode'),
+        (lambda flag: layer.zero_grad(set_to_none=flag), 'zero_grad(): set_to_none'),
+        (lambda flag: layer.load_state_dict({}, strict=flag), 'load_state_dict(): strict'),
+        (lambda flag: layer.named_parameters('', flag), 'named_parameters(): recurse'),
+        (lambda flag: nn.Linear(2, 2, bias=flag), 'Linear.bias'),
+        (lambda flag: GTorch.optim.SGD([x], lr=1.0, nesterov=flag), 'SGD.nesterov'),
+        (lambda flag: GTorch.set_grad_enabled(flag), 'set_grad_enabled(): mode'),
+        (lambda flag: GTorch.use_deterministic_algorithms(flag), 'use_deterministic_algorithms(): mode'),
+        (lambda flag: GTorch.io.load_npy(b'', mmap=flag), 'load_npy(): mmap'),
+        (lambda flag: GTorch.io.load_npz(b'', mmap=flag), 'load_npz(): mmap'),
+        (lambda flag: GTorch.io.save_npz({'x': x}, '/nowhere', compress=flag), 'save_npz(): compress'),
+        (lambda flag: GTorch.io.load_csv(b'a', header=flag), 'load_csv(): header'),
+        (lambda flag: GTorch.io.load_csv(b'a', as_tensor=flag), 'load_csv(): as_tensor'),
+        (lambda flag: GTorch.io.iter_csv(b'a', 1, as_tensor=flag), 'iter_csv(): as_tensor'),
+        (lambda flag: GTorch.load('/nowhere', mmap=flag), 'load(): mmap'),
+        (lambda flag: GTorch.vision.read_image('/nowhere', apply_exif_orientation=flag),
+         'read_image(): apply_exif_orientation'),
+        (lambda flag: GTorch.vision.decode_image(b'', apply_exif_orientation=flag),
+         'decode_image(): apply_exif_orientation'),
+    ):
+        raises(TypeError, lambda call=call: call('no way'), f"{place}: True or False was expected, not 'no way'")
+        raises(TypeError, lambda call=call: call(2.5), f'{place}: True or False was expected, not 2.5')
+
+
 tap.main()

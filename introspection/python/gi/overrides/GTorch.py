@@ -80,6 +80,7 @@ for _name in TWO:
 for _name in ('neg', 'pos', 'abs', 'invert', 'float'):
     setattr(DType, f'__{_name}__', _no_arithmetic)
 DType.__repr__ = DType.__str__ = _dtype_text
+DType._repr_pretty_ = lambda self, printer, _cycle: printer.text(repr(self))  # what prints ints computes with them
 for _name, _raw in (
     ('is_floating_point', DType.is_floating_point),
     ('is_complex', DType.is_complex),

@@ -115,11 +115,13 @@ class Creation:
 
     def __init__(self, name, options):
         self.name = name
-        self.requires_grad = convert_bool(options.pop('requires_grad', False))
+        self.requires_grad = convert_bool(options.get('requires_grad', False))
         self.format = options.pop('memory_format', None)
-        if convert_bool(options.pop('pin_memory', None) or False):
+        if convert_bool(options.get('pin_memory') or False):
             way_out = 't.pin_memory() gives a copy in pinned memory'
             raise NotImplementedError(f'{name}(): pin_memory=True is not supported: {way_out}')
+        for flag in ('requires_grad', 'pin_memory'):  # messages look for them
+            options.pop(flag, None)
         layout = options.pop('layout', None)
         if layout not in (None, strided):
             raise NotImplementedError(f'{name}(): layout={layout!r} is not supported: all tensors are strided')

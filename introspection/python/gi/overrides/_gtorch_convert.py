@@ -204,11 +204,16 @@ def convert_double(value, name=None):
 
 
 def convert_bool(value, name=None):
-    """Accepts True or False; a dtype, a string or another number is an error."""
+    """Accepts True or False; a dtype, a string or another number is an error. It names the function and the argument,
+    which are found if @name is None."""
     if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
         return bool(value)
     if type(value) is int and value in (0, 1):
         return bool(value)
+    if name is None:
+        from gi.overrides._gtorch_place import asked
+
+        name = asked(value)
     raise TypeError(_about(name, f'True or False was expected, not {value!r}'))
 
 

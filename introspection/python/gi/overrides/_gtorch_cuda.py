@@ -4,7 +4,7 @@
 
 from gi.overrides import _gtorch_amp as amp
 from gi.overrides import _gtorch_memory as memory
-from gi.overrides._gtorch_convert import GTorch, RawTensor, cuda_device
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, cuda_device
 from gi.overrides._gtorch_device import CUDA
 
 AMPERE = 8  # the first generation with bfloat16 and TF32
@@ -18,7 +18,8 @@ def is_initialized():
 def is_bf16_supported(including_emulation=True):
     """Tells whether the current GPU computes with bfloat16; those before Ampere convert it, which counts if
     @including_emulation."""
-    return CUDA['is_available']() and (bool(including_emulation) or cuda_device().get_capability()[0] >= AMPERE)
+    emulated = convert_bool(including_emulation)
+    return CUDA['is_available']() and (emulated or cuda_device().get_capability()[0] >= AMPERE)
 
 
 def is_tf32_supported():

@@ -14,7 +14,7 @@ import time
 
 from gi.repository import Gio, GLib, GTorch
 
-from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_convert import RawTensor, convert_bool
 from gi.overrides._gtorch_exceptions import of_kind
 
 Work, Store = GTorch.Work, GTorch.Store
@@ -187,9 +187,10 @@ def TCPStore(host_name, port, world_size=None, is_master=False, timeout=datetime
     if multi_tenant or master_listen_fd is not None:
         raise NotImplementedError('TCPStore: multi_tenant and master_listen_fd are not supported')
     del use_libuv  # there is one server
+    waits = convert_bool(wait_for_workers) and bool(world_size)
     token = os.environ.get('GTORCH_STORE_TOKEN') if token is None else token
     return _of_store(lambda: GTorch.TcpStore.new(host_name, port, world_size or 0, is_master, _seconds(timeout),
-                                                 bool(wait_for_workers and world_size), token, None))
+                                                 waits, token, None))
 
 
 def FileStore(file_name, world_size=-1):

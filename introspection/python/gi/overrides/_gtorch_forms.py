@@ -515,14 +515,19 @@ def _factors(name, scale_factor, n):
     return dict(zip(('scale_factor', 'scale_height', 'scale_width')[3 - n :], factors))
 
 
+def _if_given(value):
+    """True or False; False for None."""
+    return value is not None and convert_bool(value)
+
+
 def _interpolating(plain):
     def interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None,
                     recompute_scale_factor=None, antialias=False):
         """Images of another size; scale_factor may have one number for each dimension."""
         if align_corners is not None and mode in ('nearest', 'nearest-exact', 'area'):
             raise ValueError(f'interpolate(): align_corners is not for the mode {mode!r}')
-        return plain(input, size=size, mode=mode, align_corners=bool(align_corners),
-                     recompute_scale_factor=bool(recompute_scale_factor), antialias=antialias,
+        return plain(input, size=size, mode=mode, align_corners=_if_given(align_corners),
+                     recompute_scale_factor=_if_given(recompute_scale_factor), antialias=antialias,
                      **_factors('interpolate', scale_factor, input.ndim - 2))
 
     return _form(FUNCTIONS, 'interpolate')(interpolate)
@@ -546,13 +551,13 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 @_form(FUNCTIONS, 'grid_sample')
 def grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corners=None):
     """Samples of images at the positions of a grid."""
-    return ops.FUNCTIONS['grid_sample'](input, grid, mode, padding_mode, bool(align_corners))
+    return ops.FUNCTIONS['grid_sample'](input, grid, mode, padding_mode, _if_given(align_corners))
 
 
 @_form(FUNCTIONS, 'affine_grid')
 def affine_grid(theta, size, align_corners=None):
     """The positions of an affine map for grid_sample()."""
-    return ops.FUNCTIONS['affine_grid'](theta, size, bool(align_corners))
+    return ops.FUNCTIONS['affine_grid'](theta, size, _if_given(align_corners))
 
 
 # --- losses ---

@@ -53,7 +53,7 @@ def _number(kind, value, where, may_be_none):
         raise TypeError(f'{where} must be a number, not None')
     for own, function in ((GObject.TYPE_BOOLEAN, convert_bool), (GObject.TYPE_INT64, convert_whole)):
         if kind == own:
-            return float(function(value))
+            return float(function(value, where))
     return float(convert_double(value))
 
 

@@ -8,7 +8,7 @@ import io
 import os
 from collections.abc import Mapping
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_dtype, convert_whole
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_dtype, convert_whole
 from gi.repository import Gio, GLib
 
 
@@ -79,10 +79,11 @@ def _save(name, file, write, write_file):
 def load_npy(file, *, mmap=False, max_bytes=None):
     """Reads the array of an .npy file. With @mmap, a file is read where the tensor is used; writing to the tensor does
     not change the file."""
+    mmap = convert_bool(mmap)
     found, content = _open('load_npy', file)
     if found is None:
         return _writable(GTorch.npy_load_bytes(content))
-    return GTorch.npy_load_file(found, bool(mmap), _limit(max_bytes), None)
+    return GTorch.npy_load_file(found, mmap, _limit(max_bytes), None)
 
 
 def save_npy(tensor, file):
@@ -95,23 +96,25 @@ def save_npy(tensor, file):
 
 def load_npz(file, *, mmap=False, max_bytes=None):
     """Reads the arrays of an .npz file: a dictionary of tensors by name."""
+    mmap = convert_bool(mmap)
     found, content = _open('load_npz', file)
     if found is None:
         return {name: _writable(one) for name, one in _dict(GTorch.npz_load_bytes(content, _limit(max_bytes))).items()}
-    return _dict(GTorch.npz_load_file(found, bool(mmap), _limit(max_bytes), None))
+    return _dict(GTorch.npz_load_file(found, mmap, _limit(max_bytes), None))
 
 
 def save_npz(tensors, file, *, compress=False):
     """Writes a dictionary of tensors to an .npz file."""
-    table = _table('save_npz', tensors)
-    _save('save_npz', file, lambda stream: GTorch.npz_save(table, bool(compress), stream, None),
-          lambda to: GTorch.npz_save_file(table, bool(compress), to, None))
+    table, compress = _table('save_npz', tensors), convert_bool(compress)
+    _save('save_npz', file, lambda stream: GTorch.npz_save(table, compress, stream, None),
+          lambda to: GTorch.npz_save_file(table, compress, to, None))
 
 
 # --- text ---
 
 
 def _reader(name, file, delimiter, quote, header, skip_rows, missing, dtype, columns, max_bytes):
+    header = convert_bool(header)
     found, content = _open(name, file)
     if found is None:
         reader = GTorch.CSVReader.new(Gio.MemoryInputStream.new_from_bytes(content))
@@ -121,7 +124,7 @@ def _reader(name, file, delimiter, quote, header, skip_rows, missing, dtype, col
     reader.set_quote('')
     reader.set_delimiter(delimiter)
     reader.set_quote('' if quote is None else quote)
-    reader.set_has_header(bool(header))
+    reader.set_has_header(header)
     reader.set_skip_rows(convert_whole(skip_rows))
     if missing is not None:
         reader.set_missing(float(missing))
@@ -145,6 +148,7 @@ def load_csv(file, *, delimiter=',', quote='"', header=True, skip_rows=0, missin
     Without a @header the names are '0', '1' and so on. @missing is a number for fields that are empty, which are an
     error without one. @dtype is that of all columns, or a dictionary of dtypes by name; others are float64. @columns
     names those that are read."""
+    as_tensor = convert_bool(as_tensor)
     reader = _reader('load_csv', file, delimiter, quote, header, skip_rows, missing, dtype, columns, max_bytes)
     return reader.read_tensor(0, None) if as_tensor else _dict(reader.read_table(0, None))
 
@@ -152,7 +156,7 @@ def load_csv(file, *, delimiter=',', quote='"', header=True, skip_rows=0, missin
 def iter_csv(file, rows, *, delimiter=',', quote='"', header=True, skip_rows=0, missing=None, dtype=None, columns=None,
              as_tensor=False, max_bytes=None):
     """Does the same as load_csv() in blocks of @rows rows, for files that are larger than the memory."""
-    rows = convert_whole(rows)
+    rows, as_tensor = convert_whole(rows), convert_bool(as_tensor)
     if rows < 1:
         raise ValueError(f'iter_csv(): rows is {rows}, and must be at least 1')
     reader = _reader('iter_csv', file, delimiter, quote, header, skip_rows, missing, dtype, columns, max_bytes)

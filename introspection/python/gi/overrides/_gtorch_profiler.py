@@ -320,12 +320,12 @@ class profile:  # noqa: N801, the name is PyTorch's
                      custom_trace_id_callback=custom_trace_id_callback,
                      post_processing_timeout_s=post_processing_timeout_s)  # fmt: skip
         if use_cuda is not None and activities is None:
-            activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * bool(use_cuda)
+            activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * convert_bool(use_cuda)
         self._profiler = _make(activities, record_shapes=record_shapes, profile_memory=profile_memory,
                                with_stack=with_stack, with_flops=with_flops)  # fmt: skip
         self.on_trace_ready, self._error = on_trace_ready, None
-        self.record_shapes, self.profile_memory = bool(record_shapes), bool(profile_memory)
-        self.with_stack, self.with_flops = bool(with_stack), bool(with_flops)
+        self.record_shapes, self.profile_memory = convert_bool(record_shapes), convert_bool(profile_memory)
+        self.with_stack, self.with_flops = convert_bool(with_stack), convert_bool(with_flops)
         if schedule is not None:
             self._profiler.set_schedule_func(lambda step: schedule(step).value)
         self._profiler.connect('trace-ready', self._ready)
@@ -421,7 +421,8 @@ class _SimpleProfile:
                  post_processing_timeout_s=None):  # fmt: skip
         if use_device not in (None, 'cuda'):
             _unsupported('profile', use_device=use_device)
-        wanted = [ProfilerActivity.CPU] * bool(use_cpu) + [ProfilerActivity.CUDA] * bool(use_cuda or use_device)
+        use_cuda = convert_bool(use_cuda) or use_device is not None
+        wanted = [ProfilerActivity.CPU] * convert_bool(use_cpu) + [ProfilerActivity.CUDA] * use_cuda
         self.enabled = convert_bool(enabled)
         self._made = profile(
             activities=wanted, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,

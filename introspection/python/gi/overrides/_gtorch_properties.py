@@ -85,9 +85,7 @@ def convert(owner, spec, value, shown=None):
     ):
         if kind in types:
             try:
-                return function(value)
-            except TypeError as error:
-                raise TypeError(f'{name}: {error}') from None
+                return function(value, name)
             except GLib.Error as error:  # of a tensor of several elements
                 raise ValueError(f'{name}: {error}') from None
     if kind.name == 'GTorchDevice':

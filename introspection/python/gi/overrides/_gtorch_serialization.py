@@ -340,6 +340,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
         raise NotImplementedError('load(): files are read by one unpickler, which runs no code of theirs')
     if weights_only is not None:
         convert_bool(weights_only)
+    mmap = mmap is not None and convert_bool(mmap)
     places = list(map_location.values()) if isinstance(map_location, dict) else [map_location]
     for place in places if not callable(map_location) else ():
         if place is not None and not isinstance(place, (str, int, GTorch.Device)) or isinstance(place, (bool, DType)):
@@ -360,7 +361,7 @@ def _load(file, path, map_location, mmap, what):
     file.seek(-len(start), os.SEEK_CUR)
     if start.startswith(ZIP):
         try:
-            return _load_archive(file, path, map_location, bool(mmap))
+            return _load_archive(file, path, map_location, mmap)
         except GLib.Error as error:
             if not error.matches(GTorch.error_quark(), GTorch.Error.FORMAT) and not error.matches(
                 GTorch.error_quark(), GTorch.Error.NOT_SUPPORTED

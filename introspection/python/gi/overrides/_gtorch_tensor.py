@@ -397,10 +397,10 @@ class TensorMethods:
             'version': 3,
         }
 
-    def __dlpack__(self, **options):
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         from gi.overrides._gtorch_dlpack import export
 
-        return export(self, **options)
+        return export(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self):
         from gi.overrides._gtorch_dlpack import device

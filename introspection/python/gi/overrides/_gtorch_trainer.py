@@ -236,9 +236,9 @@ CONVERTED = {
     'progress_bar': lambda value: GTorch.ProgressBar() if value is True else value or None,
     'autocast': lambda value: GTorch.DType.NONE if value is None else convert_dtype(value),
     'monitor_mode': lambda value: convert_enum(GTorch.PlateauMode, value, 'Trainer(): monitor_mode'),
-    'graph': convert_bool,
-    'save_best': convert_bool,
-    'threaded': convert_bool,
+    'graph': lambda value: convert_bool(value, 'Trainer(): graph'),
+    'save_best': lambda value: convert_bool(value, 'Trainer(): save_best'),
+    'threaded': lambda value: convert_bool(value, 'Trainer(): threaded'),
 }
 
 

@@ -7,7 +7,7 @@ import os
 from gi.overrides import override
 from gi.repository import Gio, GLib
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
 
 OVERRIDES = 'gi.overrides.GTorch'
 
@@ -38,15 +38,17 @@ def _file(path):
 
 def read_image(path, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=False, max_pixels=0):
     """Reads an image: a tensor of uint8, [channels, height, width]."""
-    return GTorch.image_load_file(_file(path), _mode(mode), apply_exif_orientation, max_pixels, None)
+    upright = convert_bool(apply_exif_orientation)
+    return GTorch.image_load_file(_file(path), _mode(mode), upright, max_pixels, None)
 
 
 def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=False, max_pixels=0):
     """Decodes the content of a file: bytes, a tensor of uint8, or a path."""
     if isinstance(input, (str, os.PathLike)):
         return read_image(input, mode, apply_exif_orientation, max_pixels)
+    upright = convert_bool(apply_exif_orientation)
     content = bytes(input.tolist()) if isinstance(input, RawTensor) else bytes(input)
-    return GTorch.image_load_bytes(GLib.Bytes.new(content), _mode(mode), apply_exif_orientation, max_pixels, None)
+    return GTorch.image_load_bytes(GLib.Bytes.new(content), _mode(mode), upright, max_pixels, None)
 
 
 def encode_png(input):

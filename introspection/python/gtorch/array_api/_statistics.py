@@ -66,13 +66,13 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     count = 1
     for one in axes:
         count *= x.shape[one]
+    divisor = count - correction if count > correction else 0.0
     if not axes:
-        return torch.zeros_like(x) / (1 - correction)
+        return (x - x) / divisor  # a zero, but of NaN and infinities NaN
     if float(correction).is_integer() and correction < count:
         return torch.var(x, axes, correction=int(correction), keepdim=keepdims)
     squares = torch.square(x - torch.mean(x, axes, keepdim=True))
-    divisor = count - correction
-    return torch.sum(squares, axes, keepdim=keepdims) / (divisor if divisor > 0 else 0.0)
+    return torch.sum(squares, axes, keepdim=keepdims) / divisor
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):

@@ -132,7 +132,7 @@ def solve(x1, x2, /):
     """The solutions of linear systems. @x2 is one vector if it has one dimension, and matrices otherwise."""
     x1, x2 = together('solve', check('solve', x1), check('solve', x2))
     if x2.ndim == 1:
-        return torch.linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
+        return torch.linalg.solve(x1, x2.reshape([1] * (x1.ndim - 2) + [len(x2), 1])).squeeze(-1)
     if x2.ndim == x1.ndim - 1:  # the library would take these for vectors
         x2 = x2.unsqueeze(0)
         if x1.ndim == 3:
