@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The order of the dimensions of tensors in memory. Convolutions, pooling, batch norms, casts and element-wise
- * operations give images whose channels are last results of that order. */
+/* The order of the dimensions of tensors in memory. Convolutions, pooling, batch norms, casts and
+ * element-wise operations give images whose channels are last results of that order. */
 
 #include "config.h"
 
@@ -94,8 +94,8 @@ gtorch_impl_to_memory_format (GTorchImpl *impl, GTorchMemoryFormat format, GErro
  * @memory_format: the order of the dimensions in memory
  * @error: return location for an error
  *
- * Gets the tensor with its dimensions in that order in memory: itself, or a copy of the same shape and values.
- * With the channels last, the tensor cores of GPUs compute convolutions without copies of images, if the
+ * Gets the tensor with its dimensions in that order in memory: itself, or a copy of the same shape and
+ * values. With the channels last, the tensor cores of GPUs compute convolutions without copies of images, if the
  * images and the weights of the module (see [method@Module.to_memory_format]) are so.
  *
  * ```python
@@ -103,8 +103,8 @@ gtorch_impl_to_memory_format (GTorchImpl *impl, GTorchMemoryFormat format, GErro
  * y = model(x.to(memory_format=torch.channels_last))
  * ```
  *
- * Returns: (transfer full): the tensor; %NULL with %GTORCH_ERROR_SHAPE if it has not the 4 dimensions of images
- *   or the 5 of volumes, or with %GTORCH_ERROR_INVALID if there is no such format
+ * Returns: (transfer full): the tensor; %NULL with %GTORCH_ERROR_SHAPE if it has not the 4 dimensions of
+ *   images or the 5 of volumes, or with %GTORCH_ERROR_INVALID if there is no such format
  *
  * Since: 0.1
  */

@@ -66,7 +66,8 @@ def results_keep_the_format():
     for name, result in {
         'add': x + y, 'number': 1 - x, 'mul': x * scale, 'scale first': scale * x, 'relu': F.relu(x),
         'compare': x > 0, 'clamp': x.clamp(0, 1), 'gelu': F.gelu(x),
-        'max_pool2d': F.max_pool2d(x, 2), 'avg_pool2d': F.avg_pool2d(x, 3, 2, 1), 'adaptive': F.adaptive_avg_pool2d(x, 2),
+        'max_pool2d': F.max_pool2d(x, 2), 'avg_pool2d': F.avg_pool2d(x, 3, 2, 1),
+        'adaptive': F.adaptive_avg_pool2d(x, 2),
         'conv2d': F.conv2d(x, torch.randn(5, 6, 3, 3)), 'batch_norm': nn.BatchNorm2d(6)(x),
         'fixed statistics': nn.BatchNorm2d(6).eval()(x), 'half': x.half(), 'neg': -x,
     }.items():  # fmt: skip
