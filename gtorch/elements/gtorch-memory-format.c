@@ -95,8 +95,8 @@ gtorch_impl_to_memory_format (GTorchImpl *impl, GTorchMemoryFormat format, GErro
  * @error: return location for an error
  *
  * Gets the tensor with its dimensions in that order in memory: itself, or a copy of the same shape and
- * values. With the channels last, the tensor cores of GPUs compute convolutions without copies of images, if the
- * images and the weights of the module (see [method@Module.to_memory_format]) are so.
+ * values. With the channels last, the tensor cores of GPUs compute convolutions without copies of
+ * images, if the images and the weights of the module (see [method@Module.to_memory_format]) are so.
  *
  * ```python
  * model.to(memory_format=torch.channels_last)
