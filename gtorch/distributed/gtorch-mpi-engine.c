@@ -57,7 +57,7 @@ typedef struct
 static GMutex mpi_lock;
 static gint world_rank, world_size;
 static gint is_over; /* nothing may call MPI any more; written with the lock */
-static gint n_jobs;      /* operations that have been enqueued and have not ended */
+static gint n_jobs;  /* operations that have been enqueued and have not ended */
 
 static const GTorchMpiTable *
 open_module (GError **error)
@@ -199,7 +199,8 @@ before_end (int is_aborted)
   g_atomic_int_set (&is_over, TRUE);
   g_mutex_unlock (&mpi_lock);
   if (n > 0)
-    g_warning ("mpi: rank %d ends, and has waited %g seconds for other ranks in operations of groups (%d); these are "
+    g_warning ("mpi: rank %d ends, and has waited %g seconds for other ranks in operations of "
+               "groups (%d); these are "
                "abandoned",
                world_rank, END_WAIT / 1e6, n);
   return TRUE;
@@ -402,7 +403,8 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   if (code == 0)
     return check_received (job, transfer, source, n_bytes, error);
   /* of a collective there may be other parts under way */
-  if (!job->is_left && request != NULL && transfer->kind != GTORCH_MPI_SEND && transfer->kind != GTORCH_MPI_RECEIVE)
+  if (!job->is_left && request != NULL && transfer->kind != GTORCH_MPI_SEND
+      && transfer->kind != GTORCH_MPI_RECEIVE)
     leak (job);
   return fail (job, message, error);
 }
