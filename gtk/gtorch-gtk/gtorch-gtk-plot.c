@@ -337,7 +337,8 @@ evaluated (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *sel
  *
  * Adds the loss of each step and of each evaluation of the trainer's runs, from now on, as two lines on
  * the first axes, `training` and `validation`. Another trainer has lines of its own, `training 2` and
- * `validation 2`, and so on; one that is followed already is not followed twice. The plot does not keep the trainer.
+ * `validation 2`, and so on; one that is followed already is not followed twice. The plot does not
+ * keep the trainer.
  *
  * Since: 0.1
  */

@@ -21,7 +21,8 @@
  * Shapes are those of [class@GTorchPlot.Image]: `[height, width]` or `[1, height, width]` with one
  * number for each pixel, and `[3 or 4, height, width]` or `[height, width, 3 or 4]` with colours.
  * Numbers of floating-point types and bools go from 0 to 1, others from 0 to 255, unless
- * [method@TensorPaintable.set_range] says otherwise. With [property@TensorPaintable:fit-range] they go from the least
+ * [method@TensorPaintable.set_range] says otherwise. With [property@TensorPaintable:fit-range] they
+ * go from the least
  * to the greatest one, which shows tensors that are no pictures, such as weights.
  *
  * Nothing waits for a device: the image appears when its elements have arrived, and until then the former
@@ -745,7 +746,8 @@ gtorch_gtk_tensor_paintable_get_range (GTorchGtkTensorPaintable *self, gdouble *
  * Sets the range of numbers. Those outside look like the nearer end. Alpha always goes to 1 or 255. With
  * [property@TensorPaintable:fit-range], NaN stands for the least or the greatest number of the tensor.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum greater than
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
+ * greater than
  *   @maximum
  *
  * Since: 0.1

@@ -42,7 +42,8 @@
  * their calls before they begin. The calls are for one thread; different groups may be used
  * by different threads.
  *
- * A program waits for its operations before it ends. With mpi, a program that ends well and has not waited does so for
+ * A program waits for its operations before it ends. With mpi, a program that ends well and has not
+ * waited does so for
  * at most five seconds; what other ranks have not begun by then is abandoned, with a warning.
  *
  * Since: 0.1

@@ -250,7 +250,8 @@ gtorch_plot_images (GTorchTensor *images, guint n_columns, const gchar *const *t
  * Draws a confusion matrix with its numbers, or parts of a whole. Waits until the tensor is computed.
  *
  * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if the matrix is not square
- *   or has not as many rows as there are names, with %GTORCH_ERROR_INVALID if a number is negative or not finite, or with an error of [method@Image.set_pixels]
+ *   or has not as many rows as there are names, with %GTORCH_ERROR_INVALID if a number is negative
+ *   or not finite, or with an error of [method@Image.set_pixels]
  *
  * Since: 0.1
  */

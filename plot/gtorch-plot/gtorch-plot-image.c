@@ -146,7 +146,8 @@ is_vector (cairo_t *cr)
          || type == CAIRO_SURFACE_TYPE_PS;
 }
 
-/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size of the texts,
+/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
+ * of the texts,
  * or 0 if nobody could read them. */
 static gdouble
 format_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
@@ -590,7 +591,8 @@ gtorch_plot_image_set_pixels (GTorchPlotImage *self, GTorchTensor *pixels, GErro
  * @callback: (nullable) (scope async) (closure user_data): called when the image has the pixels
  * @user_data: data for @callback
  *
- * Sets the pixels without blocking the main loop: the numbers are read and become colours in a thread, so until
+ * Sets the pixels without blocking the main loop: the numbers are read and become colours in a
+ * thread, so until
  * then the tensor is not to be changed. Of two such calls, the later one counts.
  *
  * Since: 0.1
@@ -754,7 +756,8 @@ gtorch_plot_image_get_range (GTorchPlotImage *self, gdouble *minimum, gdouble *m
  * Sets the range of numbers that the colours stand for. Numbers outside have the colour of the nearer
  * end.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum greater than
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
+ * greater than
  *   @maximum
  *
  * Since: 0.1

@@ -57,7 +57,7 @@ GTORCH_AVAILABLE_IN_0_1
 const gchar *const *gtorch_plot_image_get_column_names (GTorchPlotImage *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_plot_image_set_column_names (GTorchPlotImage *self, const gchar *const *names,
-                                          GError **error);
+                                             GError **error);
 GTORCH_AVAILABLE_IN_0_1
 const gchar *const *gtorch_plot_image_get_row_names (GTorchPlotImage *self);
 GTORCH_AVAILABLE_IN_0_1

@@ -566,7 +566,8 @@ draw_items (GTorchPlotLayout *self)
   cairo_restore (c->cr);
 }
 
-/* Draws a text whose middle is as near to a place as the ends of the whole allow. is_upright: along the left side. */
+/* Draws a text whose middle is as near to a place as the ends of the whole allow. is_upright: along
+ * the left side. */
 static void
 draw_label (GTorchPlotLayout *self, const gchar *text, gdouble size, gboolean is_bold,
             gdouble middle, gdouble other, GTorchPlotAlign down, gboolean is_upright)

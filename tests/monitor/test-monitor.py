@@ -215,7 +215,8 @@ def profiles_are_opened_whatever_they_are(session):
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding='utf-8')
-    for name, data in {'good.json.gz': gzip.compress(texts['good.json'].encode()), 'cut.json.gz': b'\x1f\x8b\x08'}.items():
+    packed = {'good.json.gz': gzip.compress(texts['good.json'].encode()), 'cut.json.gz': b'\x1f\x8b\x08'}
+    for name, data in packed.items():
         (folder / name).write_bytes(data)
         texts[name] = data
     files = [folder / name for name in texts] + [folder / 'missing.json', folder]

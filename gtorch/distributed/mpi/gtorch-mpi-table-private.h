@@ -68,7 +68,8 @@ typedef struct
   const int *in_counts, *in_offsets, *out_counts, *out_offsets; /* in elements, one for each rank */
 } GTorchMpiTransfer;
 
-/* Called before MPI ends, in the thread that ends it, maybe twice: waits for operations for a short time unless
+/* Called before MPI ends, in the thread that ends it, maybe twice: waits for operations for a short
+ * time unless
  * is_aborted, and returns whether no other thread is in a call of MPI and none will make another. */
 typedef int (*GTorchMpiEnd) (int is_aborted);
 
