@@ -22,8 +22,7 @@
  * number for each pixel, and `[3 or 4, height, width]` or `[height, width, 3 or 4]` with colours.
  * Numbers of floating-point types and bools go from 0 to 1, others from 0 to 255, unless
  * [method@TensorPaintable.set_range] says otherwise. With [property@TensorPaintable:fit-range] they
- * go from the least
- * to the greatest one, which shows tensors that are no pictures, such as weights.
+ * go from the least to the greatest one, which shows tensors that are no pictures, such as weights.
  *
  * Nothing waits for a device: the image appears when its elements have arrived, and until then the former
  * one is shown. A contiguous tensor of uint8 on the CPU, `[height, width, 3 or 4]`, is not copied. After
@@ -747,8 +746,7 @@ gtorch_gtk_tensor_paintable_get_range (GTorchGtkTensorPaintable *self, gdouble *
  * [property@TensorPaintable:fit-range], NaN stands for the least or the greatest number of the tensor.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
- * greater than
- *   @maximum
+ *   greater than @maximum
  *
  * Since: 0.1
  */

@@ -182,8 +182,7 @@ make_engine (const gint *ranks, guint n, guint number, GError **error)
 }
 
 /* Of the program, or of MPI: what is left then cannot be taken back, and nobody waits for it. The
- * threads of the
- * streams are not ended: they find that MPI is over. */
+ * threads of the streams are not ended: they find that MPI is over. */
 static int
 before_end (int is_aborted)
 {

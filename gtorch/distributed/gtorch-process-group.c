@@ -43,8 +43,8 @@
  * by different threads.
  *
  * A program waits for its operations before it ends. With mpi, a program that ends well and has not
- * waited does so for
- * at most five seconds; what other ranks have not begun by then is abandoned, with a warning.
+ * waited does so for at most five seconds; what other ranks have not begun by then is abandoned, with a
+ * warning.
  *
  * Since: 0.1
  */

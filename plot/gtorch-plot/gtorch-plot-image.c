@@ -147,8 +147,7 @@ is_vector (cairo_t *cr)
 }
 
 /* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
- * of the texts,
- * or 0 if nobody could read them. */
+ * of the texts, or 0 if nobody could read them. */
 static gdouble
 format_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
                gdouble cell_height, gboolean is_short, GPtrArray *texts)
@@ -592,8 +591,7 @@ gtorch_plot_image_set_pixels (GTorchPlotImage *self, GTorchTensor *pixels, GErro
  * @user_data: data for @callback
  *
  * Sets the pixels without blocking the main loop: the numbers are read and become colours in a
- * thread, so until
- * then the tensor is not to be changed. Of two such calls, the later one counts.
+ * thread, so until then the tensor is not to be changed. Of two such calls, the later one counts.
  *
  * Since: 0.1
  */
@@ -757,8 +755,7 @@ gtorch_plot_image_get_range (GTorchPlotImage *self, gdouble *minimum, gdouble *m
  * end.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
- * greater than
- *   @maximum
+ *   greater than @maximum
  *
  * Since: 0.1
  */

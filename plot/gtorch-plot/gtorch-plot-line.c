@@ -404,8 +404,7 @@ gtorch_plot_line_set_values (GTorchPlotLine *self, GTorchTensor *x, GTorchTensor
  * @user_data: data for @callback
  *
  * Replaces all points without blocking the main loop: the numbers are read in a thread, so until
- * then the tensors
- * are not to be changed. Of two such calls, the later one counts.
+ * then the tensors are not to be changed. Of two such calls, the later one counts.
  *
  * Since: 0.1
  */

@@ -45,8 +45,7 @@ cairo_surface_t *gtorch_plot_surface_share (cairo_surface_t *surface);
 /* Makes pixels larger for files of vectors, whose readers would blur them. */
 cairo_surface_t *gtorch_plot_surface_enlarge (cairo_surface_t *surface, guint factor);
 /* On a logarithmic axis pixels are of different widths: the place between the axes is filled from
- * them. extent: left,
- * right, top, bottom. */
+ * them. extent: left, right, top, bottom. */
 void gtorch_plot_surface_draw_warped (cairo_surface_t *surface, const GTorchPlotCanvas *canvas,
                                       const gdouble *extent);
 

@@ -5,8 +5,7 @@
  * greatest and the last one of those that follow each other in the column. A picture of a million
  * points then takes as long as one of a few thousand, and looks the same. Blocks of points that lie in one
  * column give theirs without a look at the others. Where there are more than 20,000 dots, they are
- * small squares,
- * of which there is one for each unit of the plane. */
+ * small squares, of which there is one for each unit of the plane. */
 
 #include "config.h"
 

@@ -2,11 +2,9 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The points of a line. Of each BLOCK points that follow each other it is known where the least and
- * the greatest
- * one is, so that a line of millions of points is drawn, and its range found, without a look at each of them.
- * Blocks are made as points come. Points that several lines have, as a figure and what is drawn of
- * it in another
- * thread, are only read: who changes them gets a copy. */
+ * the greatest one is, so that a line of millions of points is drawn, and its range found, without a
+ * look at each of them. Blocks are made as points come. Points that several lines have, as a figure and
+ * what is drawn of it in another thread, are only read: who changes them gets a copy. */
 
 #include "config.h"
 

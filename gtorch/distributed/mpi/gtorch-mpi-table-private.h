@@ -69,8 +69,8 @@ typedef struct
 } GTorchMpiTransfer;
 
 /* Called before MPI ends, in the thread that ends it, maybe twice: waits for operations for a short
- * time unless
- * is_aborted, and returns whether no other thread is in a call of MPI and none will make another. */
+ * time unless is_aborted, and returns whether no other thread is in a call of MPI and none will make
+ * another. */
 typedef int (*GTorchMpiEnd) (int is_aborted);
 
 /* All functions that can fail return 0, or write a message of at most size bytes. */

@@ -151,8 +151,7 @@ end (int status, void *data)
 }
 
 /* MPI_Finalize () deletes what hangs on this communicator before it does anything else: so threads
- * stop as well
- * where the program calls it, or another library that has initialized MPI. */
+ * stop as well where the program calls it, or another library that has initialized MPI. */
 static int
 end_of_self (MPI_Comm comm, int key, void *value, void *data)
 {
