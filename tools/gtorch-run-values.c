@@ -25,6 +25,9 @@ gtorch_run_refuse (GError **error, const gchar *format, ...)
   return FALSE;
 }
 
+#define MAX_NODES   100000
+#define MAX_WORKERS 65536
+
 static gboolean
 parse_number (const gchar *text, guint64 low, guint64 high, guint *number)
 {
@@ -41,14 +44,14 @@ gtorch_run_parse_nodes (const gchar *text, guint *min, guint *max, GError **erro
 {
   g_auto (GStrv) parts = g_strsplit (text, ":", -1);
   const guint n = g_strv_length (parts);
-  const gboolean is_right = (n == 1 || n == 2) && parse_number (parts[0], 1, 100000, min)
-                            && parse_number (parts[n - 1], *min, 100000, max);
+  const gboolean is_right = (n == 1 || n == 2) && parse_number (parts[0], 1, MAX_NODES, min)
+                            && parse_number (parts[n - 1], *min, MAX_NODES, max);
 
   return is_right
          || gtorch_run_refuse (error,
-                               _ ("--nnodes is “%s”; it is a number of 1 or more, or MIN:MAX, of "
+                               _ ("--nnodes is “%s”; it is a number from 1 to %d, or MIN:MAX, of "
                                   "which the first is not the greater one"),
-                               text);
+                               text, MAX_NODES);
 }
 
 static guint
@@ -98,11 +101,11 @@ gtorch_run_parse_workers (const gchar *text, const gchar *device, guint *n, GErr
     *n = n_gpus;
   else if (is_auto || strcmp (text, "cpu") == 0)
     *n = n_gpus > 0 && is_auto ? n_gpus : g_get_num_processors ();
-  else if (!parse_number (text, 1, 65536, n))
+  else if (!parse_number (text, 1, MAX_WORKERS, n))
     return gtorch_run_refuse (error,
-                              _ ("--nproc-per-node is “%s”; it is a number of 1 or more, auto, "
+                              _ ("--nproc-per-node is “%s”; it is a number from 1 to %d, auto, "
                                  "cpu or gpu"),
-                              text);
+                              text, MAX_WORKERS);
   if (*n == 0)
     return gtorch_run_refuse (error, _ ("there is no GPU that can be used; gtorch-info says why"));
   if (needs_gpus && *n > n_gpus)

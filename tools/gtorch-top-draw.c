@@ -356,6 +356,8 @@ draw_streams (TopCanvas *canvas, TopProgram *program)
   end_line (canvas);
 }
 
+#define MAX_SCALARS 16
+
 static void
 draw_scalars (TopCanvas *canvas, TopProgram *program)
 {
@@ -364,15 +366,21 @@ draw_scalars (TopCanvas *canvas, TopProgram *program)
   guint64 count;
   gint64 step;
   gdouble value;
+  guint n = 0;
 
   g_variant_iter_init (&iter, program->scalars);
   while (g_variant_iter_next (&iter, "(&stxd)", &name, &count, &step, &value))
-    if (count > 0 && has_lines (canvas, 1))
+    if (count > 0 && has_lines (canvas, 1) && n++ < MAX_SCALARS)
       {
         put_format (canvas, PLAIN, "  %-24s %12.6g", name, value);
         put_format (canvas, DIM, _ ("  step %" PRId64), step);
         end_line (canvas);
       }
+  if (n > MAX_SCALARS && has_lines (canvas, 1))
+    {
+      put_format (canvas, DIM, _ ("  and %u more numbers, which --json prints"), n - MAX_SCALARS);
+      end_line (canvas);
+    }
 }
 
 static void

@@ -14,7 +14,7 @@ namespace GTorchMonitor {
         private double seconds;
 
         /* The highest value is that of the axis; 0 if there is none. */
-        public HistoryCard (string title, double highest) {
+        public HistoryCard (string title, double highest, string unit) {
             var box = new Gtk.Box (HORIZONTAL, 6);
             var heading = make_heading (title);
             var plot = new GTorchGtk.Plot (figure);
@@ -24,7 +24,7 @@ namespace GTorchMonitor {
             heading.hexpand = true;
             box.append (heading);
             box.append (value);
-            plot.height_request = 150;
+            plot.height_request = 165;
             plot.width_request = 240;
             line.max_points = LENGTH;
             try {
@@ -35,6 +35,7 @@ namespace GTorchMonitor {
             } catch (Error error) {
                 warning ("%s", error.message);
             }
+            set_units (figure, _("seconds"), unit);
             child = make_card (box, plot);
             if (highest > 0)
                 set_highest (highest);
@@ -70,10 +71,10 @@ namespace GTorchMonitor {
 
         private Gtk.Box box = new Gtk.Box (VERTICAL, 24);
         private Gtk.Label failure = new Gtk.Label (null) { wrap = true, visible = false };
-        private HistoryCard load = new HistoryCard (_("Load"), 100);
+        private HistoryCard load = new HistoryCard (_("Load"), 100, "%");
         private HistoryCard memory;
-        private HistoryCard temperature = new HistoryCard (_("Temperature"), 100);
-        private HistoryCard power = new HistoryCard (_("Power"), 0);
+        private HistoryCard temperature = new HistoryCard (_("Temperature"), 100, "°C");
+        private HistoryCard power = new HistoryCard (_("Power"), 0, "W");
         private Adw.PreferencesGroup sensors = new Adw.PreferencesGroup () { title = _("Details") };
         private Adw.PreferencesGroup processes = new Adw.PreferencesGroup () { title = _("Processes") };
         private GenericArray<Gtk.Widget> process_rows = new GenericArray<Gtk.Widget> ();
@@ -96,7 +97,7 @@ namespace GTorchMonitor {
                 max_children_per_line = 2,
             };
 
-            memory = new HistoryCard (_("Memory in GiB"), gib (device.get_total_memory ()));
+            memory = new HistoryCard (_("Memory"), gib (device.get_total_memory ()), "GiB");
             failure.add_css_class ("error");
             box.append (failure);
             curves.append (load);

@@ -78,7 +78,8 @@ namespace GTorchMonitor {
 
     public string time_text (double us) {
         return us < 1000 ? _("%.1f µs").printf (us)
-             : us < 1000000 ? _("%.2f ms").printf (us / 1000) : _("%.2f s").printf (us / 1000000);
+             : us < 1000000 ? _("%.2f ms").printf (us / 1000)
+             : us < 1e12 ? _("%.2f s").printf (us / 1000000) : _("%.3g s").printf (us / 1000000);
     }
 
     public class ProfileView : Adw.Bin {
@@ -131,11 +132,22 @@ namespace GTorchMonitor {
             stack.visible_child_name = "status";
         }
 
+        /* As the profiler writes it, plain or compressed by gzip. */
+        private async InputStream unpack (InputStream stream) throws Error {
+            var buffered = new BufferedInputStream (stream);
+
+            yield buffered.fill_async (512, Priority.DEFAULT, null);
+            unowned uint8[] begin = buffered.peek_buffer ();
+            if (begin.length < 2 || begin[0] != 0x1f || begin[1] != 0x8b)
+                return buffered;
+            return new ConverterInputStream (buffered, new ZlibDecompressor (ZlibCompressorFormat.GZIP));
+        }
+
         public async void load (InputStream stream) {
             var parser = new Json.Parser ();
 
             try {
-                yield parser.load_from_stream_async (stream, null);
+                yield parser.load_from_stream_async (yield unpack (stream), null);
                 sorted.model = summarize_profile (parser.get_root ());
                 stack.visible_child_name = "table";
             } catch (Error error) {

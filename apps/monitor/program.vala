@@ -18,6 +18,7 @@ namespace GTorchMonitor {
         public uint pid { get; private set; }
         public string version { get; private set; default = ""; }
         public bool is_gone { get; internal set; }
+        public bool is_silent { get; private set; } /* it has not answered the last question in time */
 
         private DBusConnection bus;
 
@@ -28,8 +29,22 @@ namespace GTorchMonitor {
 
         /* Calls a method; the type is that of the whole answer, a tuple. */
         public async Variant ask (string method, Variant? arguments, string type) throws Error {
-            return yield bus.call (bus_name, OBJECT, INTERFACE, method, arguments, new VariantType (type),
-                                   DBusCallFlags.NO_AUTO_START, TIMEOUT);
+            try {
+                var answer = yield bus.call (bus_name, OBJECT, INTERFACE, method, arguments,
+                                             new VariantType (type), DBusCallFlags.NO_AUTO_START, TIMEOUT);
+
+                is_silent = false;
+                return answer;
+            } catch (Error error) {
+                is_silent = error is IOError.TIMED_OUT || error is DBusError.NO_REPLY
+                            || error is DBusError.TIMEOUT;
+                throw error;
+            }
+        }
+
+        public string state_text () {
+            return is_gone ? _("Process %u, ended").printf (pid)
+                 : is_silent ? _("Process %u, does not answer").printf (pid) : _("Process %u").printf (pid);
         }
 
         internal async void read_properties () throws Error {

@@ -50,6 +50,13 @@ namespace GTorchMonitor {
             stack.visible_child_name = curves.length > 0 ? "curves" : "empty";
         }
 
+        private static GTorchPlot.Figure make_steps () {
+            var figure = make_figure ();
+
+            set_units (figure, _("step"), null);
+            return figure;
+        }
+
         private Curve find (string name) {
             foreach (var curve in curves)
                 if (curve.name == name)
@@ -62,7 +69,7 @@ namespace GTorchMonitor {
             curve.value = new Gtk.Label (null);
             curve.value.add_css_class ("numeric");
             curve.value.add_css_class ("dim-label");
-            curve.plot = new GTorchGtk.Plot (make_figure ());
+            curve.plot = new GTorchGtk.Plot (make_steps ());
             curve.plot.height_request = 200;
             curve.plot.width_request = 300;
             heading.hexpand = true;
@@ -89,7 +96,7 @@ namespace GTorchMonitor {
                     /* Some were dropped: from the beginning. */
                     curve.generation = generation;
                     curve.n_read = 0;
-                    curve.plot.figure = make_figure ();
+                    curve.plot.figure = make_steps ();
                     continue;
                 }
                 if (values.n_children () == 0)

@@ -20,6 +20,17 @@ namespace GTorchMonitor {
         return figure;
     }
 
+    public void set_units (GTorchPlot.Figure figure, string? across, string? up) {
+        try {
+            var axes = figure.get_axes (0, 0);
+
+            axes.x_label = across;
+            axes.y_label = up;
+        } catch (Error error) {
+            warning ("%s", error.message);
+        }
+    }
+
     public Adw.ActionRow make_row (string title, string? subtitle = null, string? value = null) {
         /* Names come from programs: they are no markup. */
         var row = new Adw.ActionRow () { title = Markup.escape_text (title) };

@@ -14,6 +14,7 @@ namespace GTorchMonitor {
         private Adw.ViewSwitcherBar switcher_bar = new Adw.ViewSwitcherBar ();
         private ProgramList? programs;
         private uint n_profiles;
+        const uint MAX_ENDED = 16; /* programs that are kept in the list */
 
         /* A row of the list; `section` is the heading that it is below. */
         private class Item : Gtk.ListBoxRow {
@@ -21,6 +22,8 @@ namespace GTorchMonitor {
             public int section;
             public Gtk.Widget page;
             public Program? program;
+
+            private Gtk.Label? below;
 
             public Item (string id, int section, Gtk.Widget page, string icon, string title,
                          string? subtitle) {
@@ -33,7 +36,7 @@ namespace GTorchMonitor {
                 this.page = page;
                 text.append (label);
                 if (subtitle != null) {
-                    var below = new Gtk.Label (subtitle) { xalign = 0, ellipsize = Pango.EllipsizeMode.END };
+                    below = new Gtk.Label (subtitle) { xalign = 0, ellipsize = Pango.EllipsizeMode.END };
 
                     below.add_css_class ("caption");
                     below.add_css_class ("dim-label");
@@ -44,6 +47,12 @@ namespace GTorchMonitor {
                 box.margin_top = box.margin_bottom = 6;
                 child = box;
                 tooltip_text = title;
+            }
+
+            public void show_state () {
+                below.label = program.state_text ();
+                if (program.is_gone)
+                    child.add_css_class ("dim-label");
             }
         }
 
@@ -178,12 +187,8 @@ namespace GTorchMonitor {
         }
 
         private void remove_item (Item item) {
-            var is_shown = pages.visible_child == item.page;
-
             list.remove (item);
             pages.remove (item.page);
-            if (is_shown)
-                show_item ((Item) list.get_row_at_index (0));
         }
 
         private void show_item (Item? item) {
@@ -194,7 +199,7 @@ namespace GTorchMonitor {
                 list.select_row (item);
             var page = item.page as ProgramPage;
             title_widget.title = item.tooltip_text;
-            title_widget.subtitle = page != null ? _("Process %u").printf (page.program.pid) : "";
+            title_widget.subtitle = page != null ? page.program.state_text () : "";
             switcher.stack = page != null ? page.views : null;
             switcher_bar.stack = switcher.stack;
             switcher.title = title_widget.title;
@@ -248,23 +253,38 @@ namespace GTorchMonitor {
         }
 
         private void programs_changed (uint position, uint removed, uint added) {
-            for (int i = 0; list.get_row_at_index (i) != null; i++) {
-                var item = (Item) list.get_row_at_index (i);
-
-                if (item.program != null && item.program.is_gone) {
-                    remove_item (item);
-                    i--;
-                }
-            }
             for (uint i = position; i < position + added; i++) {
                 var program = (Program) programs.programs.get_item (i);
                 var item = new Item (program.bus_name, 1, new ProgramPage (program),
                                      "org.gtorch.Monitor-program-symbolic", program.name,
-                                     _("Process %u").printf (program.pid));
+                                     program.state_text ());
 
                 item.program = program;
+                program.notify["is-gone"].connect (() => state_changed (item));
+                program.notify["is-silent"].connect (() => state_changed (item));
                 add_item (item);
             }
+        }
+
+        /* The page of a program that has ended stays, with what was read last. */
+        private void state_changed (Item item) {
+            Item? first = null;
+            uint n = 0;
+
+            item.show_state ();
+            if (pages.visible_child == item.page)
+                title_widget.subtitle = switcher.subtitle = item.program.state_text ();
+            for (int i = 0; list.get_row_at_index (i) != null; i++) {
+                var other = (Item) list.get_row_at_index (i);
+
+                if (other.program == null || !other.program.is_gone)
+                    continue;
+                n++;
+                if (first == null && pages.visible_child != other.page)
+                    first = other;
+            }
+            if (n > MAX_ENDED && first != null)
+                remove_item (first);
         }
 
         /* --- profiles --- */
@@ -293,6 +313,7 @@ namespace GTorchMonitor {
             var filter = new Gtk.FileFilter () { name = _("Traces (JSON)") };
 
             filter.add_suffix ("json");
+            filter.add_suffix ("json.gz");
             chooser.add_filter (filter);
             chooser.modal = true;
             chooser.response.connect ((response) => {

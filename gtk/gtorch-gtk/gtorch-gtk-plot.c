@@ -27,6 +27,7 @@ struct _GTorchGtkPlot
 {
   GtkWidget parent_instance;
   GTorchPlotFigure *figure;
+  GPtrArray *trainers; /* of GWeakRef: those that are followed, in the order of the calls */
 };
 
 enum
@@ -133,6 +134,20 @@ gtorch_gtk_plot_dispose (GObject *object)
 }
 
 static void
+gtorch_gtk_plot_finalize (GObject *object)
+{
+  g_ptr_array_unref (GTORCH_GTK_PLOT (object)->trainers);
+  G_OBJECT_CLASS (gtorch_gtk_plot_parent_class)->finalize (object);
+}
+
+static void
+weak_ref_free (gpointer data)
+{
+  g_weak_ref_clear (data);
+  g_free (data);
+}
+
+static void
 gtorch_gtk_plot_class_init (GTorchGtkPlotClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
@@ -141,6 +156,7 @@ gtorch_gtk_plot_class_init (GTorchGtkPlotClass *klass)
   object_class->get_property = gtorch_gtk_plot_get_property;
   object_class->set_property = gtorch_gtk_plot_set_property;
   object_class->dispose = gtorch_gtk_plot_dispose;
+  object_class->finalize = gtorch_gtk_plot_finalize;
   widget_class->snapshot = gtorch_gtk_plot_snapshot;
   widget_class->measure = gtorch_gtk_plot_measure;
   widget_class->css_changed = gtorch_gtk_plot_css_changed;
@@ -161,6 +177,7 @@ gtorch_gtk_plot_class_init (GTorchGtkPlotClass *klass)
 static void
 gtorch_gtk_plot_init (GTorchGtkPlot *self)
 {
+  self->trainers = g_ptr_array_new_with_free_func (weak_ref_free);
   gtk_widget_set_overflow (GTK_WIDGET (self), GTK_OVERFLOW_HIDDEN);
   describe (self);
 }
@@ -278,16 +295,40 @@ gtorch_gtk_plot_append (GTorchGtkPlot *self, const gchar *label, gdouble x, gdou
   gtorch_plot_line_append (line, x, y);
 }
 
+/* From 1; 0: it is not followed. */
+static guint
+find_trainer (GTorchGtkPlot *self, GTorchTrainer *trainer)
+{
+  for (guint i = 0; i < self->trainers->len; i++)
+    {
+      g_autoptr (GTorchTrainer) followed = g_weak_ref_get (self->trainers->pdata[i]);
+
+      if (followed == trainer)
+        return i + 1;
+    }
+  return 0;
+}
+
+static void
+append_of (GTorchGtkPlot *self, GTorchTrainer *trainer, const gchar *name, gint64 step,
+           gdouble loss)
+{
+  const guint number = find_trainer (self, trainer);
+  g_autofree gchar *label = number > 1 ? g_strdup_printf ("%s %u", name, number) : g_strdup (name);
+
+  gtorch_gtk_plot_append (self, label, step, loss);
+}
+
 static void
 step_done (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *self)
 {
-  gtorch_gtk_plot_append (self, _ ("training"), step, loss);
+  append_of (self, trainer, _ ("training"), step, loss);
 }
 
 static void
 evaluated (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *self)
 {
-  gtorch_gtk_plot_append (self, _ ("validation"), step, loss);
+  append_of (self, trainer, _ ("validation"), step, loss);
 }
 
 /**
@@ -296,8 +337,10 @@ evaluated (GTorchTrainer *trainer, gint64 step, gdouble loss, GTorchGtkPlot *sel
  * @trainer: a trainer, whose signals are emitted in the main context of GTK
  *
  * Adds the loss of each step and of each evaluation of the trainer's runs, from now on, as two lines on
- * the first axes. The plot does not keep the trainer. Runs wait for it as for any handler of the signals,
- * unless [property@GTorch.Trainer:max-ahead] lets them be ahead of it.
+ * the first axes, `training` and `validation`. Another trainer has lines of its own, `training 2` and
+ * `validation 2`, and so on; one that is followed already is not followed twice. The plot does not
+ * keep the trainer. Runs wait for it as for any handler of the signals, unless
+ * [property@GTorch.Trainer:max-ahead] lets them be ahead of it.
  *
  * Since: 0.1
  */
@@ -305,9 +348,15 @@ void
 gtorch_gtk_plot_follow_trainer (GTorchGtkPlot *self, GTorchTrainer *trainer)
 {
   GTorchPlotAxes *axes;
+  GWeakRef *followed;
 
   g_return_if_fail (GTORCH_GTK_IS_PLOT (self));
   g_return_if_fail (GTORCH_IS_TRAINER (trainer));
+  if (find_trainer (self, trainer) > 0)
+    return;
+  followed = g_new (GWeakRef, 1);
+  g_weak_ref_init (followed, trainer);
+  g_ptr_array_add (self->trainers, followed);
   axes = first_axes (self);
   if (gtorch_plot_axes_get_x_label (axes) == NULL)
     gtorch_plot_axes_set_x_label (axes, _ ("step"));

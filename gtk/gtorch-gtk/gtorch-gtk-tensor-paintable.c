@@ -21,7 +21,8 @@
  * Shapes are those of [class@GTorchPlot.Image]: `[height, width]` or `[1, height, width]` with one
  * number for each pixel, and `[3 or 4, height, width]` or `[height, width, 3 or 4]` with colours.
  * Numbers of floating-point types and bools go from 0 to 1, others from 0 to 255, unless
- * [method@TensorPaintable.set_range] says otherwise.
+ * [method@TensorPaintable.set_range] says otherwise. With [property@TensorPaintable:fit-range] they
+ * go from the least to the greatest one, which shows tensors that are no pictures, such as weights.
  *
  * Nothing waits for a device: the image appears when its elements have arrived, and until then the former
  * one is shown. A contiguous tensor of uint8 on the CPU, `[height, width, 3 or 4]`, is not copied. After
@@ -56,7 +57,8 @@ struct _GTorchGtkTensorPaintable
   GCancellable *cancellable; /* of the read that goes on; NULL: none does */
   GError *error;
   gint colormap;            /* of GTorchPlotColormap */
-  gdouble minimum, maximum; /* NaN: by the dtype */
+  gdouble minimum, maximum; /* NaN: by the dtype, or the numbers */
+  gboolean fit_range;
 };
 
 enum
@@ -66,6 +68,7 @@ enum
   PROP_LOADING,
   PROP_ERROR,
   PROP_COLORMAP,
+  PROP_FIT_RANGE,
   N_PROPS
 };
 
@@ -152,6 +155,7 @@ typedef struct
   GTorchTensor *host;
   Layout layout;
   gdouble minimum, maximum;
+  gboolean fit_range;
   GTorchPlotColormap colormap;
 } Paint;
 
@@ -170,15 +174,44 @@ to_byte (gdouble value)
   return value > 0 ? (guint8) (MIN (value, 1) * 255 + 0.5) : 0; /* NaN: 0 */
 }
 
+/* Of the finite numbers, without those of alpha. */
+static void
+find_range (const Paint *paint, const gdouble *values, gdouble *low, gdouble *high)
+{
+  const Layout *layout = &paint->layout;
+  const gsize n = (gsize) layout->height * layout->width;
+  const gsize step = layout->is_last ? layout->n_channels : 1, next = layout->is_last ? 1 : n;
+  gdouble least = G_MAXDOUBLE, greatest = -G_MAXDOUBLE;
+
+  for (gsize i = 0; i < n; i++)
+    for (gint c = 0; c < MIN (layout->n_channels, 3); c++)
+      {
+        const gdouble value = values[i * step + c * next];
+
+        if (!isfinite (value))
+          continue;
+        least = MIN (least, value);
+        greatest = MAX (greatest, value);
+      }
+  if (least > greatest)
+    return;
+  *low = least;
+  *high = greatest;
+}
+
 static void
 fill_pixels (const Paint *paint, const gdouble *values, guint8 *pixels)
 {
   const Layout *layout = &paint->layout;
   const gsize n = (gsize) layout->height * layout->width;
   const gsize step = layout->is_last ? layout->n_channels : 1, next = layout->is_last ? 1 : n;
-  const gdouble low = isnan (paint->minimum) ? 0 : paint->minimum;
-  const gdouble high = isnan (paint->maximum) ? layout->unit : paint->maximum;
-  const gdouble scale = high > low ? 1 / (high - low) : 0;
+  gdouble low = 0, high = layout->unit, scale;
+
+  if (paint->fit_range)
+    find_range (paint, values, &low, &high);
+  low = isnan (paint->minimum) ? low : paint->minimum;
+  high = isnan (paint->maximum) ? high : paint->maximum;
+  scale = high > low ? 1 / (high - low) : 0;
 
   for (gsize i = 0; i < n; i++)
     {
@@ -381,6 +414,8 @@ gtorch_gtk_tensor_paintable_get_property (GObject *object, guint id, GValue *val
     g_value_set_boxed (value, self->error);
   else if (id == PROP_COLORMAP)
     g_value_set_enum (value, self->colormap);
+  else if (id == PROP_FIT_RANGE)
+    g_value_set_boolean (value, self->fit_range);
   else
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
 }
@@ -394,6 +429,8 @@ gtorch_gtk_tensor_paintable_set_property (GObject *object, guint id, const GValu
 
   if (id == PROP_COLORMAP)
     gtorch_gtk_tensor_paintable_set_colormap (self, g_value_get_enum (value));
+  else if (id == PROP_FIT_RANGE)
+    gtorch_gtk_tensor_paintable_set_fit_range (self, g_value_get_boolean (value));
   else if (id != PROP_TENSOR)
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   else if (!gtorch_gtk_tensor_paintable_set_tensor (self, g_value_get_object (value), &error))
@@ -463,6 +500,16 @@ gtorch_gtk_tensor_paintable_class_init (GTorchGtkTensorPaintableClass *klass)
    */
   props[PROP_COLORMAP] = g_param_spec_enum ("colormap", NULL, NULL, GTORCH_PLOT_TYPE_COLORMAP,
                                             GTORCH_PLOT_COLORMAP_GRAY, GTORCH_GTK_PARAM_FLAGS);
+  /**
+   * GTorchGtkTensorPaintable:fit-range:
+   *
+   * Whether the least and the greatest finite number of the tensor are the ends of the range, where
+   * [method@TensorPaintable.set_range] has set none.
+   *
+   * Since: 0.1
+   */
+  props[PROP_FIT_RANGE] =
+      g_param_spec_boolean ("fit-range", NULL, NULL, FALSE, GTORCH_GTK_PARAM_FLAGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
@@ -566,9 +613,11 @@ gtorch_gtk_tensor_paintable_update (GTorchGtkTensorPaintable *self)
   paint = g_new0 (Paint, 1);
   paint->layout = self->layout;
   paint->layout.is_direct = self->layout.is_last && isnan (self->minimum) && isnan (self->maximum)
+                            && !self->fit_range
                             && gtorch_tensor_get_dtype (self->tensor) == GTORCH_DTYPE_UINT8;
   paint->minimum = self->minimum;
   paint->maximum = self->maximum;
+  paint->fit_range = self->fit_range;
   paint->colormap = (GTorchPlotColormap) self->colormap;
   g_task_set_task_data (task, paint, paint_free);
   gtorch_tensor_to_device_async (self->tensor, gtorch_device_cpu (), self->cancellable, copied,
@@ -691,18 +740,71 @@ gtorch_gtk_tensor_paintable_get_range (GTorchGtkTensorPaintable *self, gdouble *
  * @self: a paintable
  * @minimum: the number that is black, or the first colour of the map; NaN for 0
  * @maximum: the number that is white, or the last colour of the map; NaN for 1 or 255, by the dtype
+ * @error: return location for an error
  *
- * Sets the range of numbers. Those outside look like the nearer end. Alpha always goes to 1 or 255.
+ * Sets the range of numbers. Those outside look like the nearer end. Alpha always goes to 1 or 255. With
+ * [property@TensorPaintable:fit-range], NaN stands for the least or the greatest number of the tensor.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
+ *   greater than @maximum
  *
  * Since: 0.1
  */
-void
+gboolean
 gtorch_gtk_tensor_paintable_set_range (GTorchGtkTensorPaintable *self, gdouble minimum,
-                                       gdouble maximum)
+                                       gdouble maximum, GError **error)
 {
-  g_return_if_fail (GTORCH_GTK_IS_TENSOR_PAINTABLE (self));
+  g_return_val_if_fail (GTORCH_GTK_IS_TENSOR_PAINTABLE (self), FALSE);
+  if (isinf (minimum) || isinf (maximum) || minimum > maximum)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("gtk_tensor_paintable_set_range: from %g to %g: both must be finite, or NaN "
+                      "for those that are "
+                      "not set, and the first one not greater"),
+                   minimum, maximum);
+      return FALSE;
+    }
   self->minimum = minimum;
   self->maximum = maximum;
   if (self->tensor != NULL)
     gtorch_gtk_tensor_paintable_update (self);
+  return TRUE;
+}
+
+/**
+ * gtorch_gtk_tensor_paintable_get_fit_range: (get-property fit-range)
+ * @self: a paintable
+ *
+ * Tells whether the numbers of the tensor are the ends of the range.
+ *
+ * Returns: %TRUE if they are
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_gtk_tensor_paintable_get_fit_range (GTorchGtkTensorPaintable *self)
+{
+  g_return_val_if_fail (GTORCH_GTK_IS_TENSOR_PAINTABLE (self), FALSE);
+  return self->fit_range;
+}
+
+/**
+ * gtorch_gtk_tensor_paintable_set_fit_range: (set-property fit-range)
+ * @self: a paintable
+ * @fit_range: whether the least and the greatest number of the tensor are the ends of the range
+ *
+ * Sets whether the numbers of the tensor are the ends of the range, where none was set.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_gtk_tensor_paintable_set_fit_range (GTorchGtkTensorPaintable *self, gboolean fit_range)
+{
+  g_return_if_fail (GTORCH_GTK_IS_TENSOR_PAINTABLE (self));
+  if (self->fit_range == !!fit_range)
+    return;
+  self->fit_range = !!fit_range;
+  if (self->tensor != NULL)
+    gtorch_gtk_tensor_paintable_update (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_FIT_RANGE]);
 }

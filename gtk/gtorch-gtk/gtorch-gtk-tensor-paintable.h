@@ -39,7 +39,11 @@ GTORCH_AVAILABLE_IN_0_1
 void gtorch_gtk_tensor_paintable_get_range (GTorchGtkTensorPaintable *self, gdouble *minimum,
                                             gdouble *maximum);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_gtk_tensor_paintable_set_range (GTorchGtkTensorPaintable *self, gdouble minimum,
-                                            gdouble maximum);
+gboolean gtorch_gtk_tensor_paintable_set_range (GTorchGtkTensorPaintable *self, gdouble minimum,
+                                                gdouble maximum, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_gtk_tensor_paintable_get_fit_range (GTorchGtkTensorPaintable *self);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_gtk_tensor_paintable_set_fit_range (GTorchGtkTensorPaintable *self, gboolean fit_range);
 
 G_END_DECLS

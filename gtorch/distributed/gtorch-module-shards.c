@@ -527,8 +527,9 @@ check_dtype (const gchar *what, GTorchDType dtype, GError **error)
       || (dtype > 0 && dtype < GTORCH_N_DTYPES && gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-               _ ("module_shards: %s is the dtype %d, which is not one of floating-point numbers"),
-               what, dtype);
+               _ ("module_shards: %s is %s, which is not a dtype of floating-point numbers"), what,
+               dtype > 0 && dtype < GTORCH_N_DTYPES ? gtorch_dtype_infos[dtype].name
+                                                    : _ ("an unknown dtype"));
   return FALSE;
 }
 

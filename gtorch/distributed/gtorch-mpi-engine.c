@@ -21,11 +21,14 @@
 #include "stream/gtorch-stream-private.h"
 
 #define MESSAGE     512
+#define ENDED       "MPI has ended"
 #define MODULE      "libgtorch-mpi-1.so"
 #define MAX_COUNT   (1 << 30) /* elements of one transfer; MPI counts in int */
 #define N_SPINS     200       /* tests without a pause */
 #define FIRST_PAUSE 20        /* microseconds */
 #define LAST_PAUSE  1000
+#define END_WAIT    (5 * G_TIME_SPAN_SECOND) /* for operations, at the end of the program */
+#define END_LOCK    G_TIME_SPAN_SECOND       /* for a thread in a call of MPI, then */
 
 typedef struct
 {
@@ -53,6 +56,8 @@ typedef struct
 /* MPI may not be called by two threads at a time. */
 static GMutex mpi_lock;
 static gint world_rank, world_size;
+static gint is_over; /* nothing may call MPI any more; written with the lock */
+static gint n_jobs;  /* operations that have been enqueued and have not ended */
 
 static const GTorchMpiTable *
 open_module (GError **error)
@@ -119,7 +124,7 @@ engine_unref (MpiEngine *self)
   g_object_unref (self->stream);
   g_mutex_clear (&self->lock);
   g_mutex_lock (&mpi_lock);
-  if (!self->is_stuck)
+  if (!self->is_stuck && !is_over)
     gtorch_mpi_load (NULL)->comm_free (self->comm);
   g_mutex_unlock (&mpi_lock);
   g_free (self);
@@ -144,8 +149,12 @@ make_engine (const gint *ranks, guint n, guint number, GError **error)
 
   if (stream == NULL)
     return NULL;
+  code = 1;
   g_mutex_lock (&mpi_lock);
-  code = mpi->comm_new (ranks, (gint) n, (gint) number, &comm, message, sizeof message);
+  if (is_over)
+    g_strlcpy (message, ENDED, sizeof message);
+  else
+    code = mpi->comm_new (ranks, (gint) n, (gint) number, &comm, message, sizeof message);
   g_mutex_unlock (&mpi_lock);
   if (code != 0)
     {
@@ -172,6 +181,31 @@ make_engine (const gint *ranks, guint n, guint number, GError **error)
   return &self->parent;
 }
 
+/* Of the program, or of MPI: what is left then cannot be taken back, and nobody waits for it. The
+ * threads of the streams are not ended: they find that MPI is over. */
+static int
+before_end (int is_aborted)
+{
+  const gint64 begin = g_get_monotonic_time ();
+  gint n = 0;
+
+  while (!is_aborted && !g_atomic_int_get (&is_over) && g_atomic_int_get (&n_jobs) > 0
+         && g_get_monotonic_time () - begin < END_WAIT)
+    g_usleep (LAST_PAUSE);
+  for (; !g_mutex_trylock (&mpi_lock); g_usleep (LAST_PAUSE))
+    if (g_get_monotonic_time () - begin >= END_WAIT + END_LOCK || (is_aborted && ++n >= 100))
+      return FALSE;
+  n = is_over || is_aborted ? 0 : g_atomic_int_get (&n_jobs);
+  g_atomic_int_set (&is_over, TRUE);
+  g_mutex_unlock (&mpi_lock);
+  if (n > 0)
+    g_warning ("mpi: rank %d ends, and has waited %g seconds for other ranks in operations of "
+               "groups (%d); these are "
+               "abandoned",
+               world_rank, END_WAIT / 1e6, n);
+  return TRUE;
+}
+
 static gboolean
 init_mpi (GError **error)
 {
@@ -183,7 +217,7 @@ init_mpi (GError **error)
     return FALSE;
   g_mutex_lock (&mpi_lock);
   if (!is_ready)
-    is_ready = mpi->init (&world_rank, &world_size, message, sizeof message) == 0;
+    is_ready = mpi->init (&world_rank, &world_size, before_end, message, sizeof message) == 0;
   g_mutex_unlock (&mpi_lock);
   if (!is_ready)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
@@ -270,16 +304,30 @@ fail (Job *job, const gchar *message, GError **error)
 
 /* What MPI still writes to must stay: an operation that others have not begun cannot be taken back. */
 static void
-leak (Job *job)
+leak_locked (Job *job)
 {
   GTorchCollective *collective = job->collective;
 
   job->is_left = TRUE;
-  g_mutex_lock (&mpi_lock);
   job->engine->is_stuck = TRUE;
-  g_mutex_unlock (&mpi_lock);
   g_ptr_array_ref (collective->inputs);
   g_ptr_array_ref (collective->outputs);
+}
+
+static void
+leak (Job *job)
+{
+  g_mutex_lock (&mpi_lock);
+  leak_locked (job);
+  g_mutex_unlock (&mpi_lock);
+}
+
+static gint
+ended (Job *job, gchar *message)
+{
+  leak_locked (job);
+  g_strlcpy (message, ENDED, MESSAGE);
+  return 1;
 }
 
 /* A receiver waits for as many bytes as its tensor has. */
@@ -320,12 +368,18 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   guint n;
 
   g_mutex_lock (&mpi_lock);
-  code = mpi->start (job->engine->comm, transfer, &request, message, sizeof message);
+  if (is_over)
+    code = ended (job, message);
+  else
+    code = mpi->start (job->engine->comm, transfer, &request, message, sizeof message);
   g_mutex_unlock (&mpi_lock);
   for (n = 0; code == 0 && !is_done; n++)
     {
       g_mutex_lock (&mpi_lock);
-      code = mpi->test (request, &is_done, &source, &n_bytes, message, sizeof message);
+      if (is_over)
+        code = ended (job, message);
+      else
+        code = mpi->test (request, &is_done, &source, &n_bytes, message, sizeof message);
       g_mutex_unlock (&mpi_lock);
       if (code != 0 || is_done)
         break;
@@ -349,7 +403,8 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   if (code == 0)
     return check_received (job, transfer, source, n_bytes, error);
   /* of a collective there may be other parts under way */
-  if (request != NULL && transfer->kind != GTORCH_MPI_SEND && transfer->kind != GTORCH_MPI_RECEIVE)
+  if (!job->is_left && request != NULL && transfer->kind != GTORCH_MPI_SEND
+      && transfer->kind != GTORCH_MPI_RECEIVE)
     leak (job);
   return fail (job, message, error);
 }
@@ -607,6 +662,7 @@ job_free (gpointer data)
   gtorch_collective_free (job->collective);
   engine_unref (job->engine);
   g_free (job);
+  g_atomic_int_add (&n_jobs, -1);
 }
 
 /* --- enqueueing --- */
@@ -685,6 +741,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   job = g_new0 (Job, 1);
   job->engine = self;
   g_atomic_int_inc (&self->ref_count);
+  g_atomic_int_inc (&n_jobs);
   g_weak_ref_init (&job->group, group);
   job->collective = g_steal_pointer (&owned);
   job->work = gtorch_work_state_ref (gtorch_work_get_state (work));

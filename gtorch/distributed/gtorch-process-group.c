@@ -49,6 +49,10 @@
  * refused only between the same ranks with the same tag. Cancelling ends the wait at once. What the ranks
  * exchange is carried out in any case, since the others count on it.
  *
+ * A program waits for its operations before it ends. With mpi, a program that ends well and has not
+ * waited does so for at most five seconds; what other ranks have not begun by then is abandoned, with a
+ * warning.
+ *
  * Since: 0.1
  */
 

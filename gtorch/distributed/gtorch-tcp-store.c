@@ -373,7 +373,7 @@ gather_workers (GTorchStore *store, gint world_size, gint64 deadline, GCancellab
  * @world_size: how many processes there are, the server included; 0 if that is not known
  * @is_server: whether this process serves the store
  * @timeout: for how many seconds functions wait, connecting included; infinite for as long as it takes
- * @wait_for_workers: whether to wait until @world_size processes have come
+ * @wait_for_workers: whether to wait until @world_size processes have come, if that is known
  * @token: (nullable): a secret that all processes know
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
@@ -412,10 +412,10 @@ gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean i
                    _ ("tcp_store: the timeout is %g seconds; it is 0 or more"), timeout);
       return NULL;
     }
-  if (world_size < 0 || (wait_for_workers && world_size == 0))
+  if (world_size < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("tcp_store: the world size is %d; to wait for workers takes 1 or more"),
+                   _ ("tcp_store: the world size is %d; it is 1 or more, or 0 if it is not known"),
                    world_size);
       return NULL;
     }
@@ -430,7 +430,7 @@ gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean i
         return NULL;
       self->port = gtorch_store_server_get_port (self->server);
     }
-  if (wait_for_workers
+  if (wait_for_workers && world_size > 0
           ? !gather_workers (GTORCH_STORE (self), world_size, deadline, cancellable, error)
           : !is_server
                 && !gtorch_store_count_keys (GTORCH_STORE (self), &n_keys, cancellable, error))
@@ -480,7 +480,7 @@ make (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
  * @world_size: how many processes there are, the server included; 0 if that is not known
  * @is_server: whether this process serves the store
  * @timeout: for how many seconds functions wait, connecting included; infinite for as long as it takes
- * @wait_for_workers: whether to wait until @world_size processes have come
+ * @wait_for_workers: whether to wait until @world_size processes have come, if that is known
  * @token: (nullable): a secret that all processes know
  * @cancellable: (nullable): a cancellable
  * @callback: (nullable): called when the store is there

@@ -549,7 +549,7 @@ gtorch_tensor_handle_get_bytes (GTorchTensorHandle *self)
  * Gets the file descriptors for the other process, to be sent in this order. They belong to @self: send
  * them, or duplicates of them, before it is dropped.
  *
- * Returns: (transfer none) (array length=n_fds) (nullable): the file descriptors; %NULL if there are none
+ * Returns: (transfer none) (array length=n_fds): the file descriptors, which may be none
  *
  * Since: 0.1
  */
@@ -559,7 +559,7 @@ gtorch_tensor_handle_get_fds (GTorchTensorHandle *self, gsize *n_fds)
   g_return_val_if_fail (GTORCH_IS_TENSOR_HANDLE (self), NULL);
   g_return_val_if_fail (n_fds != NULL, NULL);
   *n_fds = self->fds->len;
-  return self->fds->len > 0 ? (const gint *) self->fds->data : NULL;
+  return (const gint *) self->fds->data;
 }
 
 static GTorchStorage *

@@ -10,6 +10,7 @@
 
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-json-private.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-text-private.h"
 #include "export/gtorch-exporter-private.h"
@@ -160,6 +161,17 @@ add_value (GTorchExport *self, const gchar *name, GTorchExportedValue value, GEr
   return TRUE;
 }
 
+static gboolean
+check_name (const gchar *who, const gchar *name, GError **error)
+{
+  if (!gtorch_name_check (who, name, error))
+    return FALSE;
+  if (name[0] != '\0')
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the name is empty"), who);
+  return FALSE;
+}
+
 /* --- a log --- */
 
 static gboolean
@@ -172,7 +184,7 @@ gtorch_exporter_write (GTorchLog *log, gint64 step, const gchar *const *names,
   gsize i;
 
   for (i = 0; i < n_values; i++)
-    if (!gtorch_name_check ("exporter_add_scalar", names[i], error))
+    if (!check_name ("exporter_add_scalar", names[i], error))
       return FALSE;
   g_mutex_lock (&self->lock);
   for (i = 0; result && i < n_values; i++)
@@ -477,7 +489,7 @@ gtorch_exporter_add_module (GTorchExporter *self, const gchar *name, GTorchModul
   g_return_val_if_fail (GTORCH_IS_EXPORTER (self), FALSE);
   g_return_val_if_fail (name != NULL, FALSE);
   g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
-  if (!gtorch_name_check ("exporter_add_module", name, error))
+  if (!check_name ("exporter_add_module", name, error))
     return FALSE;
   export = self->export;
   entry = gtorch_exported_module_new (name, module);
@@ -595,7 +607,8 @@ gtorch_exporter_add_trainer (GTorchExporter *self, const gchar *name, GTorchTrai
  *
  * Gives monitors a profile of the program, which they show when they are asked to.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the text is not UTF-8 or longer than 32 MiB
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the text is not UTF-8 or longer than 32 MiB, or with
+ *   %GTORCH_ERROR_FORMAT if it is not JSON
  *
  * Since: 0.1
  */
@@ -614,6 +627,14 @@ gtorch_exporter_set_profile (GTorchExporter *self, const gchar *json, GError **e
                       "%d"),
                    length, GTORCH_EXPORT_MAX_PROFILE);
       return FALSE;
+    }
+  if (json != NULL)
+    {
+      GTorchJson *parsed = gtorch_json_parse ("exporter_set_profile", json, length, error);
+
+      if (parsed == NULL)
+        return FALSE;
+      gtorch_json_free (parsed);
     }
   g_mutex_lock (&self->export->lock);
   former = self->export->profile;

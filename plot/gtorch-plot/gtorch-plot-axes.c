@@ -61,6 +61,35 @@ gtorch_plot_axes_new (GTorchPlotFigure *figure)
   return self;
 }
 
+GTorchPlotAxes *
+gtorch_plot_axes_copy (GTorchPlotAxes *self, GTorchPlotFigure *figure)
+{
+  GTorchPlotAxes *copy = gtorch_plot_axes_new (figure);
+
+  copy->title = g_strdup (self->title);
+  copy->x_label = g_strdup (self->x_label);
+  copy->y_label = g_strdup (self->y_label);
+  copy->x_scale = self->x_scale;
+  copy->y_scale = self->y_scale;
+  copy->x_low = self->x_low;
+  copy->x_high = self->x_high;
+  copy->y_low = self->y_low;
+  copy->y_high = self->y_high;
+  copy->show_legend = self->show_legend;
+  copy->show_grid = self->show_grid;
+  copy->show_ticks = self->show_ticks;
+  copy->equal_units = self->equal_units;
+  for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (self->items)); i++)
+    {
+      g_autoptr (GTorchPlotItem) item = g_list_model_get_item (G_LIST_MODEL (self->items), i);
+      g_autoptr (GTorchPlotItem) other = gtorch_plot_item_copy (item);
+
+      other->axes = copy;
+      g_list_store_append (copy->items, other);
+    }
+  return copy;
+}
+
 void
 gtorch_plot_axes_leave (GTorchPlotAxes *self)
 {
@@ -493,8 +522,8 @@ gtorch_plot_axes_add_matrix (GTorchPlotAxes *self, GTorchTensor *matrix,
   if (image == NULL)
     return NULL;
   gtorch_plot_image_set_colormap (image, GTORCH_PLOT_COLORMAP_BLUES);
-  gtorch_plot_image_set_row_names (image, row_names);
-  gtorch_plot_image_set_column_names (image, column_names);
+  gtorch_plot_image_set_row_names (image, row_names, NULL); /* they fit */
+  gtorch_plot_image_set_column_names (image, column_names, NULL);
   gtorch_plot_image_set_show_values (image, TRUE);
   return image;
 }

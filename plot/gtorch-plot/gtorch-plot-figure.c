@@ -737,8 +737,9 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
   if (self->title != NULL)
     {
       gtorch_plot_set_source (cr, &theme->text, 1);
-      gtorch_plot_text_draw (cr, self->title, TITLE_SIZE, TRUE, width / 2, MARGIN - 2,
-                             GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START, 0);
+      gtorch_plot_text_draw_within (cr, self->title, TITLE_SIZE, TRUE, width - 2 * MARGIN,
+                                    width / 2, MARGIN - 2, GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START,
+                                    0);
       top += 1.6 * TITLE_SIZE;
     }
   if (self->cells->len > 0)
@@ -872,13 +873,19 @@ find_format (GFile *file, GTorchPlotFormat *format, GError **error)
   return TRUE;
 }
 
-static GBytes *
-make_file (GTorchPlotFigure *self, GFile *file, GError **error)
+static gboolean
+draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
+                GCancellable *cancellable, GError **error)
 {
-  GTorchPlotFormat format;
+  g_autoptr (GBytes) bytes = gtorch_plot_figure_to_bytes (self, format, error);
+  gconstpointer data;
+  gsize n_bytes;
 
-  return find_format (file, &format, error) ? gtorch_plot_figure_to_bytes (self, format, error)
-                                            : NULL;
+  if (bytes == NULL)
+    return FALSE;
+  data = g_bytes_get_data (bytes, &n_bytes);
+  return g_file_replace_contents (file, data, n_bytes, NULL, FALSE, G_FILE_CREATE_NONE, NULL,
+                                  cancellable, error);
 }
 
 /**
@@ -899,33 +906,77 @@ gboolean
 gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
                          GError **error)
 {
-  g_autoptr (GBytes) bytes = NULL;
-  gconstpointer data;
-  gsize n_bytes;
+  GTorchPlotFormat format;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  bytes = make_file (self, file, error);
-  if (bytes == NULL)
-    return FALSE;
-  data = g_bytes_get_data (bytes, &n_bytes);
-  return g_file_replace_contents (file, data, n_bytes, NULL, FALSE, G_FILE_CREATE_NONE, NULL,
-                                  cancellable, error);
+  return find_format (file, &format, error)
+         && draw_and_write (self, format, file, cancellable, error);
+}
+
+/* What is drawn of a figure as it is now. The items share their numbers with it, which nobody changes. */
+static GTorchPlotFigure *
+copy_figure (GTorchPlotFigure *self)
+{
+  GTorchPlotFigure *copy = gtorch_plot_figure_new ();
+
+  copy->title = g_strdup (self->title);
+  copy->width = self->width;
+  copy->height = self->height;
+  copy->resolution = self->resolution;
+  copy->scheme = self->scheme;
+  copy->n_rows = self->n_rows;
+  copy->n_columns = self->n_columns;
+  g_array_append_vals (copy->width_ratios, self->width_ratios->data, self->width_ratios->len);
+  g_array_append_vals (copy->height_ratios, self->height_ratios->data, self->height_ratios->len);
+  for (guint i = 0; i < self->cells->len; i++)
+    {
+      const Cell *cell = self->cells->pdata[i];
+      Cell *other = g_new (Cell, 1);
+
+      *other = (Cell){ cell->row, cell->column, gtorch_plot_axes_copy (cell->axes, copy) };
+      g_ptr_array_add (copy->cells, other);
+    }
+  return copy;
+}
+
+typedef struct
+{
+  GTask *task; /* of the figure: the thread leaves it alone */
+  GTorchPlotFigure *copy;
+  GTorchPlotFormat format;
+  GFile *file;
+  GCancellable *cancellable;
+  GError *error;
+} Save;
+
+static void
+save_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Save *save = data;
+
+  if (!g_cancellable_set_error_if_cancelled (save->cancellable, &save->error))
+    draw_and_write (save->copy, save->format, save->file, save->cancellable, &save->error);
+  g_task_return_boolean (task, TRUE);
 }
 
 static void
 written (GObject *object, GAsyncResult *result, gpointer data)
 {
-  g_autoptr (GTask) task = data;
-  GError *error = NULL;
+  Save *save = data;
 
-  if (g_file_replace_contents_finish (G_FILE (object), result, NULL, &error))
-    g_task_return_boolean (task, TRUE);
+  if (save->error == NULL)
+    g_task_return_boolean (save->task, TRUE);
   else
-    g_task_return_error (task, error);
+    g_task_return_error (save->task, save->error);
+  g_object_unref (save->task);
+  g_object_unref (save->copy);
+  g_object_unref (save->file);
+  g_clear_object (&save->cancellable);
+  g_free (save);
 }
 
 /**
@@ -936,7 +987,7 @@ written (GObject *object, GAsyncResult *result, gpointer data)
  * @callback: (nullable) (scope async) (closure user_data): called when the file is written
  * @user_data: data for @callback
  *
- * Draws the figure as it is now, and writes the file without blocking the main loop.
+ * Draws the figure as it is now, and writes the file, in a thread: neither blocks the main loop.
  *
  * Since: 0.1
  */
@@ -944,20 +995,28 @@ void
 gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data)
 {
-  g_autoptr (GBytes) bytes = NULL;
-  g_autoptr (GTask) task = NULL;
+  g_autoptr (GTask) task = NULL, writer = NULL;
+  GTorchPlotFormat format;
   GError *error = NULL;
+  Save *save;
 
   g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_plot_figure_save_async, cancellable, callback, user_data);
-  bytes = make_file (self, file, &error);
-  if (bytes == NULL)
-    g_task_return_error (task, error);
-  else
-    g_file_replace_contents_bytes_async (file, bytes, NULL, FALSE, G_FILE_CREATE_NONE, cancellable,
-                                         written, g_steal_pointer (&task));
+  if (!find_format (file, &format, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  save = g_new0 (Save, 1);
+  *save = (Save){
+    g_steal_pointer (&task), copy_figure (self), format, g_object_ref (file), NULL, NULL
+  };
+  g_set_object (&save->cancellable, cancellable);
+  writer = g_task_new (NULL, NULL, written, save);
+  g_task_set_task_data (writer, save, NULL);
+  g_task_run_in_thread (writer, save_in_thread);
 }
 
 /**

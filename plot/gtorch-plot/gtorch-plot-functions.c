@@ -247,10 +247,11 @@ gtorch_plot_images (GTorchTensor *images, guint n_columns, const gchar *const *t
  * @class_names: (nullable) (array zero-terminated=1): the names of the classes, or %NULL for numbers
  * @error: return location for an error
  *
- * Draws a confusion matrix with its numbers. Waits until the tensor is computed.
+ * Draws a confusion matrix with its numbers, or parts of a whole. Waits until the tensor is computed.
  *
  * Returns: (transfer full): a new figure, or %NULL with %GTORCH_ERROR_SHAPE if the matrix is not square
- *   or has not as many rows as there are names, or with an error of [method@Image.set_pixels]
+ *   or has not as many rows as there are names, with %GTORCH_ERROR_INVALID if a number is negative
+ *   or not finite, or with an error of [method@Image.set_pixels]
  *
  * Since: 0.1
  */
@@ -263,6 +264,8 @@ gtorch_plot_confusion_matrix (GTorchTensor *counts, const gchar *const *class_na
   GTorchPlotImage *image;
   GTorchPlotAxes *axes;
   const gint64 *shape;
+  gdouble number;
+  guint row, column;
   gsize n_dims;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (counts), NULL);
@@ -290,7 +293,15 @@ gtorch_plot_confusion_matrix (GTorchTensor *counts, const gchar *const *class_na
   image = gtorch_plot_axes_add_matrix (axes, counts, class_names, class_names, error);
   if (image == NULL)
     return NULL;
-  gtorch_plot_image_set_range (image, 0, NAN);
+  if (gtorch_plot_image_find_bad (image, &row, &column, &number))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: the number %g in row %u and column %u is no count: counts are finite, "
+                      "and not negative"),
+                   op, number, row, column);
+      return NULL;
+    }
+  gtorch_plot_image_set_range (image, 0, NAN, NULL);
   gtorch_plot_image_set_show_scale (image, TRUE);
   gtorch_plot_axes_set_x_label (axes, _ ("predicted"));
   gtorch_plot_axes_set_y_label (axes, _ ("true"));
@@ -373,7 +384,7 @@ gtorch_plot_attention (GTorchTensor *weights, const gchar *const *query_names,
       g_autoptr (GTorchPlotImage) image =
           g_list_model_get_item (gtorch_plot_axes_get_items (axes), 0);
 
-      gtorch_plot_image_set_range (image, 0, greatest > 0 ? greatest : 1);
+      gtorch_plot_image_set_range (image, 0, greatest > 0 ? greatest : 1, NULL);
     }
   if (n > 1)
     set_grid_size (figure, (n + n_columns - 1) / n_columns, n_columns, 230, 0);

@@ -155,6 +155,16 @@ gtorch_plot_histogram_count_in (GTorchPlotItem *item, const GTorchPlotCanvas *ca
   return self->counts->len > 0 ? n / self->counts->len : 0;
 }
 
+static void
+gtorch_plot_histogram_copy (GTorchPlotItem *item, GTorchPlotItem *copy)
+{
+  GTorchPlotHistogram *self = GTORCH_PLOT_HISTOGRAM (item), *other = GTORCH_PLOT_HISTOGRAM (copy);
+
+  other->low = self->low;
+  other->high = self->high;
+  g_array_append_vals (other->counts, self->counts->data, self->counts->len);
+}
+
 /* --- class --- */
 
 static void
@@ -186,6 +196,8 @@ gtorch_plot_histogram_class_init (GTorchPlotHistogramClass *klass)
   object_class->get_property = gtorch_plot_histogram_get_property;
   object_class->finalize = gtorch_plot_histogram_finalize;
   item_class->takes_color = TRUE;
+  item_class->copy_type = GTORCH_PLOT_TYPE_HISTOGRAM;
+  item_class->copy = gtorch_plot_histogram_copy;
   item_class->add_range = gtorch_plot_histogram_add_range;
   item_class->draw = gtorch_plot_histogram_draw;
   item_class->draw_sample = gtorch_plot_histogram_draw_sample;
@@ -246,11 +258,27 @@ counts_changed (GTorchPlotHistogram *self)
   g_object_notify_by_pspec (object, props[PROP_N_IGNORED]);
 }
 
-/* By Rice's rule, 2 n^(1/3), if it is left to us. */
-static void
-take_values (GTorchPlotItem *item, GTorchPlotRead *read)
+typedef struct
 {
-  GTorchPlotHistogram *self = GTORCH_PLOT_HISTOGRAM (item);
+  gdouble low, high;
+  GArray *counts;
+  guint64 n_ignored;
+} Counts;
+
+static void
+counts_free (gpointer data)
+{
+  Counts *counts = data;
+
+  g_array_unref (counts->counts);
+  g_free (counts);
+}
+
+/* Maybe in a thread. The number of bins is by Rice's rule, 2 n^(1/3), if it is left to us. */
+static void
+prepare_values (GTorchPlotRead *read)
+{
+  Counts *counts = g_new0 (Counts, 1);
   const gdouble *values = read->values[0];
   gdouble low = G_MAXDOUBLE, high = -G_MAXDOUBLE, scale;
   gsize n = 0;
@@ -263,9 +291,9 @@ take_values (GTorchPlotItem *item, GTorchPlotRead *read)
         high = MAX (high, values[i]);
         n++;
       }
-  self->n_ignored = read->n_values[0] - n;
+  counts->n_ignored = read->n_values[0] - n;
   n_bins = read->parameter > 0 ? read->parameter : (guint) CLAMP (ceil (2 * cbrt (n)), 1, 200);
-  g_array_set_size (self->counts, 0);
+  counts->counts = g_array_new (FALSE, TRUE, sizeof (gdouble));
   if (n > 0)
     {
       if (low == high)
@@ -275,18 +303,36 @@ take_values (GTorchPlotItem *item, GTorchPlotRead *read)
           low = MAX (low - half, -G_MAXDOUBLE);
           high = MIN (high + half, G_MAXDOUBLE);
         }
-      self->low = low;
-      self->high = high;
-      g_array_set_size (self->counts, n_bins);
+      counts->low = low;
+      counts->high = high;
+      g_array_set_size (counts->counts, n_bins);
       scale = n_bins / (0.5 * high - 0.5 * low);
       for (gsize i = 0; i < read->n_values[0]; i++)
         if (isfinite (values[i]))
           {
             const gdouble place = (0.5 * values[i] - 0.5 * low) * scale;
 
-            g_array_index (self->counts, gdouble, MIN ((guint) place, n_bins - 1))++;
+            g_array_index (counts->counts, gdouble, MIN ((guint) place, n_bins - 1))++;
           }
     }
+  read->result = counts;
+  read->free_result = counts_free;
+}
+
+static void
+take_values (GTorchPlotItem *item, GTorchPlotRead *read)
+{
+  GTorchPlotHistogram *self = GTORCH_PLOT_HISTOGRAM (item);
+  const Counts *counts = read->result;
+
+  if (counts->counts->len > 0)
+    {
+      self->low = counts->low;
+      self->high = counts->high;
+    }
+  self->n_ignored = counts->n_ignored;
+  g_array_unref (self->counts);
+  self->counts = g_array_ref (counts->counts);
   counts_changed (self);
 }
 
@@ -331,7 +377,9 @@ gtorch_plot_histogram_set_values (GTorchPlotHistogram *self, GTorchTensor *value
   g_return_val_if_fail (GTORCH_IS_TENSOR (values), FALSE);
   return check_values (values, n_bins, error)
          && gtorch_plot_read_now (&self->parent_instance, SET_VALUES, tensors,
-                                  (GTorchPlotRead){ .parameter = n_bins }, take_values, error);
+                                  (GTorchPlotRead){ .parameter = n_bins,
+                                                    .prepare = prepare_values },
+                                  take_values, error);
 }
 
 /**
@@ -366,7 +414,8 @@ gtorch_plot_histogram_set_values_async (GTorchPlotHistogram *self, GTorchTensor 
     g_task_return_error (task, error);
   else
     gtorch_plot_read_later (&self->parent_instance, SET_VALUES, tensors,
-                            (GTorchPlotRead){ .parameter = n_bins }, take_values, task);
+                            (GTorchPlotRead){ .parameter = n_bins, .prepare = prepare_values },
+                            take_values, task);
 }
 
 /**

@@ -6,9 +6,8 @@
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-#include "gtorch-plot-private.h"
+#include "gtorch-plot-pixels-private.h"
 
 /**
  * GTorchPlotImage:
@@ -26,8 +25,7 @@
  * Since: 0.1
  */
 
-#define MAX_SIDE  32767 /* cairo's */
-#define MAX_NAMED 4096
+#define MAX_SIDE 32767 /* cairo's */
 
 struct _GTorchPlotImageClass
 {
@@ -37,10 +35,8 @@ struct _GTorchPlotImageClass
 struct _GTorchPlotImage
 {
   GTorchPlotItem parent_instance;
-  guint height, width;
-  gfloat *numbers;          /* one for each pixel, or NULL: there are colours */
+  GTorchPlotPixels *pixels;
   cairo_surface_t *surface; /* NULL: to be made of the numbers */
-  gdouble low, high;        /* the least and the greatest finite number; low > high: none */
   gdouble minimum, maximum; /* NaN: those */
   gint colormap;            /* of GTorchPlotColormap */
   gboolean show_values, show_scale, has_extent;
@@ -70,25 +66,55 @@ gtorch_plot_image_has_extent (GTorchPlotImage *self)
   return self->has_extent;
 }
 
-static gboolean
-find_range (GTorchPlotImage *self, gdouble *low, gdouble *high)
+gboolean
+gtorch_plot_image_find_bad (GTorchPlotImage *self, guint *row, guint *column, gdouble *number)
 {
-  *low = isnan (self->minimum) ? self->low : self->minimum;
-  *high = isnan (self->maximum) ? self->high : self->maximum;
-  if (self->numbers == NULL || !isfinite (*low) || !isfinite (*high) || *low > *high)
-    return FALSE;
-  if (*low == *high)
-    {
-      *low -= 0.5;
-      *high += 0.5;
-    }
-  return *low < *high;
+  const GTorchPlotPixels *pixels = self->pixels;
+
+  for (gsize i = 0; pixels->numbers != NULL && i < (gsize) pixels->width * pixels->height; i++)
+    if (!(pixels->numbers[i] >= 0 && isfinite (pixels->numbers[i])))
+      {
+        *row = i / pixels->width;
+        *column = i % pixels->width;
+        *number = pixels->numbers[i];
+        return TRUE;
+      }
+  return FALSE;
+}
+
+static GTorchPlotMapping
+find_mapping (GTorchPlotImage *self)
+{
+  return gtorch_plot_pixels_map (self->pixels, self->colormap, self->minimum, self->maximum);
 }
 
 gboolean
 gtorch_plot_image_has_scale (GTorchPlotImage *self, gdouble *low, gdouble *high)
 {
-  return self->show_scale && find_range (self, low, high);
+  const GTorchPlotMapping mapping = find_mapping (self);
+
+  if (!self->show_scale || !mapping.is_valid)
+    return FALSE;
+  *low = mapping.low;
+  *high = mapping.high;
+  return TRUE;
+}
+
+/* From the beginning of the first pixel of an axis to the end of the last one, where a logarithmic axis has a
+ * place for them: pixels that begin at 0 or before have none. */
+static gboolean
+find_ends (gdouble first, gdouble last, guint n, gboolean is_log, gdouble *low, gdouble *high)
+{
+  *low = MIN (first, last);
+  *high = MAX (first, last);
+  if (is_log && *low <= 0)
+    {
+      const gdouble size = (*high - *low) / n;
+
+      *low += size * (floor (-*low / size) + 1);
+      return *low<*high && * low> 0;
+    }
+  return TRUE;
 }
 
 static void
@@ -96,68 +122,20 @@ gtorch_plot_image_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_lo
                              GTorchPlotRange *range)
 {
   GTorchPlotImage *self = GTORCH_PLOT_IMAGE (item);
+  const guint width = self->pixels->width, height = self->pixels->height;
+  gdouble x_low, x_high, y_low, y_high;
 
-  if (self->width == 0 || self->height == 0)
+  if (width == 0 || height == 0
+      || !find_ends (self->left, self->right, width, x_log, &x_low, &x_high)
+      || !find_ends (self->bottom, self->top, height, y_log, &y_low, &y_high))
     return;
-  range->x_low = MIN (range->x_low, self->left);
-  range->x_high = MAX (range->x_high, self->right);
-  range->y_low = MIN (range->y_low, MIN (self->bottom, self->top));
-  range->y_high = MAX (range->y_high, MAX (self->bottom, self->top));
+  range->x_low = MIN (range->x_low, x_low);
+  range->x_high = MAX (range->x_high, x_high);
+  range->y_low = MIN (range->y_low, y_low);
+  range->y_high = MAX (range->y_high, y_high);
 }
 
 /* --- drawing --- */
-
-static cairo_surface_t *
-paint_numbers (GTorchPlotImage *self)
-{
-  cairo_surface_t *surface =
-      cairo_image_surface_create (CAIRO_FORMAT_ARGB32, self->width, self->height);
-  const gint stride = cairo_image_surface_get_stride (surface);
-  guint8 *pixels = cairo_image_surface_get_data (surface);
-  guint32 colors[1024];
-  gdouble low, high;
-  const gboolean has_range = find_range (self, &low, &high);
-
-  if (pixels == NULL)
-    return surface;
-  for (guint i = 0; i < G_N_ELEMENTS (colors); i++)
-    {
-      const GTorchPlotColor c = gtorch_plot_colormap_look_up ((GTorchPlotColormap) self->colormap,
-                                                              i / (G_N_ELEMENTS (colors) - 1.0));
-
-      colors[i] = 0xff000000u | (guint32) lround (255 * c.red) << 16
-                  | (guint32) lround (255 * c.green) << 8 | (guint32) lround (255 * c.blue);
-    }
-  for (guint i = 0; i < self->height; i++)
-    for (guint j = 0; j < self->width; j++)
-      {
-        const gdouble number = self->numbers[(gsize) i * self->width + j];
-        const gdouble part = (0.5 * number - 0.5 * low) / (0.5 * high - 0.5 * low);
-        guint32 color = 0;
-
-        if (has_range && !isnan (number))
-          color = colors[(guint) (CLAMP (part, 0, 1) * (G_N_ELEMENTS (colors) - 1) + 0.5)];
-        memcpy (pixels + (gsize) i * stride + 4 * (gsize) j, &color, 4);
-      }
-  cairo_surface_mark_dirty (surface);
-  return surface;
-}
-
-/* Makes the pixels of a small image larger for files of vectors, whose readers would blur them. */
-static cairo_surface_t *
-enlarge (cairo_surface_t *surface, guint width, guint height, guint factor)
-{
-  cairo_surface_t *larger =
-      cairo_image_surface_create (CAIRO_FORMAT_ARGB32, width * factor, height * factor);
-  cairo_t *cr = cairo_create (larger);
-
-  cairo_scale (cr, factor, factor);
-  cairo_set_source_surface (cr, surface, 0, 0);
-  cairo_pattern_set_filter (cairo_get_source (cr), CAIRO_FILTER_NEAREST);
-  cairo_paint (cr);
-  cairo_destroy (cr);
-  return larger;
-}
 
 static gboolean
 is_vector (cairo_t *cr)
@@ -168,43 +146,61 @@ is_vector (cairo_t *cr)
          || type == CAIRO_SURFACE_TYPE_PS;
 }
 
-static void
-draw_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
-             gdouble width, gdouble height)
+/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
+ * of the texts, or 0 if nobody could read them. */
+static gdouble
+format_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
+               gdouble cell_height, gboolean is_short, GPtrArray *texts)
 {
-  const GTorchPlotColor dark = { 0.1, 0.1, 0.1 }, light = { 1, 1, 1 };
-  const gdouble cell_width = width / self->width, cell_height = height / self->height;
-  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
-  gdouble low, high, size = MIN (14, cell_height * 0.5), widest = 0;
-  const gboolean has_range = find_range (self, &low, &high);
+  gdouble size, widest = 0;
 
-  if (self->numbers == NULL || (gsize) self->width * self->height > MAX_NAMED)
-    return;
-  for (guint i = 0; i < self->width * self->height; i++)
+  g_ptr_array_set_size (texts, 0);
+  for (guint i = 0; i < self->pixels->width * self->pixels->height; i++)
     {
-      gchar *text = gtorch_plot_format_number (self->numbers[i]);
+      const gdouble number = self->pixels->exact[i];
+      gchar *text = !is_short && number == round (number) && fabs (number) < 1e15
+                        ? gtorch_plot_format_count (number)
+                        : gtorch_plot_format_number (number);
       gdouble w, h;
 
       gtorch_plot_text_measure (canvas->cr, text, 10, FALSE, &w, &h);
       widest = MAX (widest, w / 10);
       g_ptr_array_add (texts, text);
     }
-  size = MIN (size, 0.84 * cell_width / MAX (widest, 0.1));
-  if (size < 4.5) /* nobody could read it */
+  size = MIN (MIN (14, cell_height * 0.5), 0.84 * cell_width / MAX (widest, 0.1));
+  return size < 4.5 ? 0 : size;
+}
+
+static void
+draw_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
+             gdouble width, gdouble height)
+{
+  const GTorchPlotColor dark = { 0.1, 0.1, 0.1 }, light = { 1, 1, 1 };
+  const guint n_columns = self->pixels->width;
+  const gdouble cell_width = width / n_columns, cell_height = height / self->pixels->height;
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
+  const GTorchPlotMapping mapping = find_mapping (self);
+  gdouble size;
+
+  if (self->pixels->exact == NULL)
     return;
-  for (guint i = 0; i < texts->len; i++)
+  size = format_values (self, canvas, cell_width, cell_height, FALSE, texts);
+  if (size == 0)
+    size = format_values (self, canvas, cell_width, cell_height, TRUE, texts);
+  for (guint i = 0; size > 0 && i < texts->len; i++)
     {
-      const gdouble number = self->numbers[i];
+      const gdouble number = self->pixels->exact[i];
       GTorchPlotColor color = canvas->theme->ground;
 
-      if (has_range && !isnan (number))
-        color = gtorch_plot_colormap_look_up ((GTorchPlotColormap) self->colormap,
-                                              (number - low) / (high - low));
+      if (mapping.is_valid && !isnan (number))
+        color =
+            gtorch_plot_colormap_look_up ((GTorchPlotColormap) self->colormap,
+                                          (number - mapping.low) / (mapping.high - mapping.low));
       gtorch_plot_set_source (canvas->cr,
                               gtorch_plot_color_lightness (&color) > 0.55 ? &dark : &light, 1);
       gtorch_plot_text_draw (canvas->cr, texts->pdata[i], size, FALSE,
-                             x + (i % self->width + 0.5) * cell_width,
-                             y + (i / self->width + 0.5) * cell_height, GTORCH_PLOT_MIDDLE,
+                             x + (i % n_columns + 0.5) * cell_width,
+                             y + (i / n_columns + 0.5) * cell_height, GTORCH_PLOT_MIDDLE,
                              GTORCH_PLOT_MIDDLE, 0);
     }
 }
@@ -213,6 +209,7 @@ static void
 gtorch_plot_image_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
 {
   GTorchPlotImage *self = GTORCH_PLOT_IMAGE (item);
+  const guint n_columns = self->pixels->width, n_rows = self->pixels->height;
   const gdouble x = gtorch_plot_canvas_x (canvas, self->left);
   const gdouble y = gtorch_plot_canvas_y (canvas, self->top);
   const gdouble width = gtorch_plot_canvas_x (canvas, self->right) - x;
@@ -221,26 +218,60 @@ gtorch_plot_image_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
   guint factor = 1;
   cairo_surface_t *surface;
 
-  if (self->width == 0 || self->height == 0 || !isfinite (width) || !isfinite (height) || width == 0
-      || height == 0)
+  if (n_columns == 0 || n_rows == 0)
     return;
   if (self->surface == NULL)
-    self->surface = paint_numbers (self);
-  if (is_vector (cr) && MAX (self->width, self->height) < 256)
-    factor = 1 + 512 / MAX (self->width, self->height);
-  surface = factor > 1 ? enlarge (self->surface, self->width, self->height, factor)
+    {
+      const GTorchPlotMapping mapping = find_mapping (self);
+
+      self->surface = gtorch_plot_pixels_paint (self->pixels, &mapping);
+    }
+  if (canvas->x_axis.is_log || canvas->y_axis.is_log)
+    {
+      const gdouble extent[] = { self->left, self->right, self->top, self->bottom };
+
+      gtorch_plot_surface_draw_warped (self->surface, canvas, extent);
+      return;
+    }
+  if (!isfinite (width) || !isfinite (height) || width == 0 || height == 0)
+    return;
+  if (is_vector (cr) && MAX (n_columns, n_rows) < 256)
+    factor = 1 + 512 / MAX (n_columns, n_rows);
+  surface = factor > 1 ? gtorch_plot_surface_enlarge (self->surface, factor)
                        : cairo_surface_reference (self->surface);
   cairo_save (cr);
   cairo_translate (cr, x, y);
-  cairo_scale (cr, width / self->width / factor, height / self->height / factor);
+  cairo_scale (cr, width / n_columns / factor, height / n_rows / factor);
   cairo_set_source_surface (cr, surface, 0, 0);
   cairo_pattern_set_filter (cairo_get_source (cr),
-                            width >= self->width ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
+                            width >= n_columns ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
   cairo_paint (cr);
   cairo_restore (cr);
   cairo_surface_destroy (surface);
   if (self->show_values)
     draw_values (self, canvas, x, y, width, height);
+}
+
+static void
+gtorch_plot_image_copy (GTorchPlotItem *item, GTorchPlotItem *copy)
+{
+  GTorchPlotImage *self = GTORCH_PLOT_IMAGE (item), *other = GTORCH_PLOT_IMAGE (copy);
+
+  gtorch_plot_pixels_unref (other->pixels);
+  other->pixels = gtorch_plot_pixels_ref (self->pixels);
+  other->surface = self->surface != NULL ? gtorch_plot_surface_share (self->surface) : NULL;
+  other->minimum = self->minimum;
+  other->maximum = self->maximum;
+  other->colormap = self->colormap;
+  other->show_values = self->show_values;
+  other->show_scale = self->show_scale;
+  other->has_extent = self->has_extent;
+  other->left = self->left;
+  other->right = self->right;
+  other->bottom = self->bottom;
+  other->top = self->top;
+  other->row_names = g_strdupv (self->row_names);
+  other->column_names = g_strdupv (self->column_names);
 }
 
 /* --- class --- */
@@ -268,10 +299,10 @@ gtorch_plot_image_get_property (GObject *object, guint id, GValue *value, GParam
       g_value_set_boxed (value, self->column_names);
       break;
     case PROP_WIDTH:
-      g_value_set_uint (value, self->width);
+      g_value_set_uint (value, self->pixels->width);
       break;
     case PROP_HEIGHT:
-      g_value_set_uint (value, self->height);
+      g_value_set_uint (value, self->pixels->height);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -282,6 +313,7 @@ static void
 gtorch_plot_image_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
   GTorchPlotImage *self = GTORCH_PLOT_IMAGE (object);
+  g_autoptr (GError) error = NULL;
 
   switch (id)
     {
@@ -295,14 +327,16 @@ gtorch_plot_image_set_property (GObject *object, guint id, const GValue *value, 
       gtorch_plot_image_set_show_scale (self, g_value_get_boolean (value));
       break;
     case PROP_ROW_NAMES:
-      gtorch_plot_image_set_row_names (self, g_value_get_boxed (value));
+      gtorch_plot_image_set_row_names (self, g_value_get_boxed (value), &error);
       break;
     case PROP_COLUMN_NAMES:
-      gtorch_plot_image_set_column_names (self, g_value_get_boxed (value));
+      gtorch_plot_image_set_column_names (self, g_value_get_boxed (value), &error);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
     }
+  if (error != NULL)
+    g_warning ("%s", error->message);
 }
 
 static void
@@ -310,7 +344,7 @@ gtorch_plot_image_finalize (GObject *object)
 {
   GTorchPlotImage *self = GTORCH_PLOT_IMAGE (object);
 
-  g_free (self->numbers);
+  gtorch_plot_pixels_unref (self->pixels);
   g_clear_pointer (&self->surface, cairo_surface_destroy);
   g_strfreev (self->row_names);
   g_strfreev (self->column_names);
@@ -326,6 +360,8 @@ gtorch_plot_image_class_init (GTorchPlotImageClass *klass)
   object_class->get_property = gtorch_plot_image_get_property;
   object_class->set_property = gtorch_plot_image_set_property;
   object_class->finalize = gtorch_plot_image_finalize;
+  item_class->copy_type = GTORCH_PLOT_TYPE_IMAGE;
+  item_class->copy = gtorch_plot_image_copy;
   item_class->add_range = gtorch_plot_image_add_range;
   item_class->draw = gtorch_plot_image_draw;
   /**
@@ -399,8 +435,7 @@ static void
 gtorch_plot_image_init (GTorchPlotImage *self)
 {
   self->minimum = self->maximum = NAN;
-  self->low = G_MAXDOUBLE;
-  self->high = -G_MAXDOUBLE;
+  self->pixels = gtorch_plot_pixels_new (0, 0);
   self->right = self->bottom = -0.5;
   self->left = self->top = -0.5;
 }
@@ -425,7 +460,19 @@ gtorch_plot_image_new (void)
 #define SET_PIXELS "plot_image_set_pixels"
 
 static gboolean
-check_pixels (GTorchTensor *pixels, GTorchPlotRead *read, GError **error)
+check_names (const gchar *op, const gchar *what, gchar **names, gsize n, GError **error)
+{
+  const guint n_names = names != NULL ? g_strv_length (names) : 0;
+
+  if (names == NULL || n == 0 || n_names == n)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE, _ ("%s: there are %u names for the %zu %s"),
+               op, n_names, n, _ (what));
+  return FALSE;
+}
+
+static gboolean
+check_pixels (GTorchPlotImage *self, GTorchTensor *pixels, GTorchPlotRead *read, GError **error)
 {
   g_autofree gchar *text = gtorch_plot_shape_text (pixels);
   const GTorchDType dtype = gtorch_tensor_get_dtype (pixels);
@@ -469,76 +516,36 @@ check_pixels (GTorchTensor *pixels, GTorchPlotRead *read, GError **error)
       read->width = width;
       read->n_channels = n_channels;
       read->unit = gtorch_dtype_is_floating_point (dtype) || dtype == GTORCH_DTYPE_BOOL ? 255 : 1;
-      return TRUE;
+      read->colormap = self->colormap;
+      read->minimum = self->minimum;
+      read->maximum = self->maximum;
+      read->prepare = gtorch_plot_pixels_prepare;
+      return check_names (SET_PIXELS, N_ ("rows"), self->row_names, height, error)
+             && check_names (SET_PIXELS, N_ ("columns"), self->column_names, width, error);
     }
   return FALSE;
-}
-
-static guint
-to_byte (gdouble value)
-{
-  return value > 0 ? (guint) (MIN (value, 255) + 0.5) : 0; /* NaN: 0 */
-}
-
-static cairo_surface_t *
-paint_colors (const GTorchPlotRead *read)
-{
-  const gsize n = read->height * read->width, step = read->is_last ? read->n_channels : 1;
-  const gsize next = read->is_last ? 1 : n;
-  cairo_surface_t *surface =
-      cairo_image_surface_create (CAIRO_FORMAT_ARGB32, read->width, read->height);
-  const gint stride = cairo_image_surface_get_stride (surface);
-  guint8 *pixels = cairo_image_surface_get_data (surface);
-
-  for (gsize i = 0; pixels != NULL && i < n; i++)
-    {
-      const gdouble *from = read->values[0] + i * step;
-      guint alpha = read->n_channels == 4 ? to_byte (read->unit * from[3 * next]) : 255;
-      guint32 color = alpha << 24;
-
-      for (guint c = 0; c < 3; c++)
-        color |= (to_byte (read->unit * from[c * next]) * alpha + 127) / 255 << (16 - 8 * c);
-      if (isnan (from[0]) || isnan (from[next]) || isnan (from[2 * next]))
-        color = 0;
-      memcpy (pixels + i / read->width * stride + i % read->width * 4, &color, 4);
-    }
-  cairo_surface_mark_dirty (surface);
-  return surface;
 }
 
 static void
 take_pixels (GTorchPlotItem *item, GTorchPlotRead *read)
 {
   GTorchPlotImage *self = GTORCH_PLOT_IMAGE (item);
-  const gsize n = read->height * read->width;
+  GTorchPlotPixels *pixels = g_steal_pointer (&read->result);
+  GTorchPlotMapping mapping;
 
-  self->height = read->height;
-  self->width = read->width;
-  g_clear_pointer (&self->numbers, g_free);
+  gtorch_plot_pixels_unref (self->pixels);
+  self->pixels = pixels;
+  mapping = find_mapping (self);
   g_clear_pointer (&self->surface, cairo_surface_destroy);
-  self->low = G_MAXDOUBLE;
-  self->high = -G_MAXDOUBLE;
-  if (read->n_channels == 1 && n > 0)
-    {
-      self->numbers = g_new (gfloat, n);
-      for (gsize i = 0; i < n; i++)
-        {
-          const gdouble value = read->values[0][i];
-
-          self->numbers[i] = (gfloat) value;
-          if (isfinite (self->numbers[i]))
-            {
-              self->low = MIN (self->low, value);
-              self->high = MAX (self->high, value);
-            }
-        }
-    }
-  else if (n > 0)
-    self->surface = paint_colors (read);
+  if (pixels->surface != NULL
+      && (pixels->numbers == NULL
+          || (pixels->mapping.colormap == mapping.colormap && pixels->mapping.low == mapping.low
+              && pixels->mapping.high == mapping.high)))
+    self->surface = gtorch_plot_surface_share (pixels->surface);
   if (!self->has_extent)
     {
-      self->right = read->width - 0.5;
-      self->bottom = read->height - 0.5;
+      self->right = pixels->width - 0.5;
+      self->bottom = pixels->height - 0.5;
     }
   gtorch_plot_item_changed (item);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WIDTH]);
@@ -554,7 +561,8 @@ take_pixels (GTorchPlotItem *item, GTorchPlotRead *read)
  * Sets the pixels.
  *
  * The tensor may be of any dtype that is not complex, on any device, and empty. Waits until it is
- * computed; [method@Image.set_pixels_async] does not.
+ * computed; [method@Image.set_pixels_async] does not. If rows or columns have names, there must be as many as
+ * before.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE or an error of reading
  *   ([method@GTorch.Tensor.to_doubles]), and the former pixels
@@ -569,7 +577,7 @@ gtorch_plot_image_set_pixels (GTorchPlotImage *self, GTorchTensor *pixels, GErro
 
   g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (pixels), FALSE);
-  return check_pixels (pixels, &read, error)
+  return check_pixels (self, pixels, &read, error)
          && gtorch_plot_read_now (&self->parent_instance, SET_PIXELS, tensors, read, take_pixels,
                                   error);
 }
@@ -582,7 +590,8 @@ gtorch_plot_image_set_pixels (GTorchPlotImage *self, GTorchTensor *pixels, GErro
  * @callback: (nullable) (scope async) (closure user_data): called when the image has the pixels
  * @user_data: data for @callback
  *
- * Sets the pixels without blocking the main loop. Of two such calls, the later one counts.
+ * Sets the pixels without blocking the main loop: the numbers are read and become colours in a
+ * thread, so until then the tensor is not to be changed. Of two such calls, the later one counts.
  *
  * Since: 0.1
  */
@@ -601,7 +610,7 @@ gtorch_plot_image_set_pixels_async (GTorchPlotImage *self, GTorchTensor *pixels,
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task =
       gtorch_task_new (self, gtorch_plot_image_set_pixels_async, cancellable, callback, user_data);
-  if (!check_pixels (pixels, &read, &error))
+  if (!check_pixels (self, pixels, &read, &error))
     g_task_return_error (task, error);
   else
     gtorch_plot_read_later (&self->parent_instance, SET_PIXELS, tensors, read, take_pixels, task);
@@ -642,7 +651,7 @@ guint
 gtorch_plot_image_get_width (GTorchPlotImage *self)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), 0);
-  return self->width;
+  return self->pixels->width;
 }
 
 /**
@@ -659,7 +668,7 @@ guint
 gtorch_plot_image_get_height (GTorchPlotImage *self)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), 0);
-  return self->height;
+  return self->pixels->height;
 }
 
 /* --- settings --- */
@@ -667,7 +676,7 @@ gtorch_plot_image_get_height (GTorchPlotImage *self)
 static void
 setting_changed (GTorchPlotImage *self, guint id)
 {
-  if (self->numbers != NULL)
+  if (self->pixels->numbers != NULL)
     g_clear_pointer (&self->surface, cairo_surface_destroy);
   gtorch_plot_item_changed (&self->parent_instance);
   if (id != 0)
@@ -728,28 +737,47 @@ gtorch_plot_image_get_range (GTorchPlotImage *self, gdouble *minimum, gdouble *m
 {
   g_return_if_fail (GTORCH_PLOT_IS_IMAGE (self));
   g_return_if_fail (minimum != NULL && maximum != NULL);
-  *minimum = isnan (self->minimum) && self->low <= self->high ? self->low : self->minimum;
-  *maximum = isnan (self->maximum) && self->low <= self->high ? self->high : self->maximum;
+  *minimum = self->minimum;
+  *maximum = self->maximum;
+  if (isnan (self->minimum) && self->pixels->low <= self->pixels->high)
+    *minimum = self->pixels->low;
+  if (isnan (self->maximum) && self->pixels->low <= self->pixels->high)
+    *maximum = self->pixels->high;
 }
 
 /**
  * gtorch_plot_image_set_range:
  * @self: an image
  * @minimum: the number of the first colour of the map, or NaN for the least number
- * @maximum: the number of the last one, or NaN for the greatest number
+ * @maximum: the number of the last one, not less than @minimum, or NaN for the greatest number
+ * @error: return location for an error
  *
  * Sets the range of numbers that the colours stand for. Numbers outside have the colour of the nearer
  * end.
  *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if a number is infinite, or @minimum
+ *   greater than @maximum
+ *
  * Since: 0.1
  */
-void
-gtorch_plot_image_set_range (GTorchPlotImage *self, gdouble minimum, gdouble maximum)
+gboolean
+gtorch_plot_image_set_range (GTorchPlotImage *self, gdouble minimum, gdouble maximum,
+                             GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_IMAGE (self));
+  g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), FALSE);
+  if (isinf (minimum) || isinf (maximum) || minimum > maximum)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_image_set_range: from %g to %g: both must be finite, or NaN for those "
+                      "of the data, and "
+                      "the first one not greater"),
+                   minimum, maximum);
+      return FALSE;
+    }
   self->minimum = minimum;
   self->maximum = maximum;
   setting_changed (self, 0);
+  return TRUE;
 }
 
 /**
@@ -896,19 +924,26 @@ gtorch_plot_image_get_row_names (GTorchPlotImage *self)
 }
 
 /**
- * gtorch_plot_image_set_row_names: (set-property row-names)
+ * gtorch_plot_image_set_row_names:
  * @self: an image
  * @names: (nullable) (array zero-terminated=1): the names, or %NULL
+ * @error: return location for an error
  *
- * Sets the names of the rows. Rows without one have none.
+ * Sets the names of the rows. There must be as many as rows, if the image has pixels.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE, and the former names
  *
  * Since: 0.1
  */
-void
-gtorch_plot_image_set_row_names (GTorchPlotImage *self, const gchar *const *names)
+gboolean
+gtorch_plot_image_set_row_names (GTorchPlotImage *self, const gchar *const *names, GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_IMAGE (self));
+  g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), FALSE);
+  if (!check_names ("plot_image_set_row_names", N_ ("rows"), (gchar **) names, self->pixels->height,
+                    error))
+    return FALSE;
   set_names (self, &self->row_names, names, PROP_ROW_NAMES);
+  return TRUE;
 }
 
 /**
@@ -929,17 +964,25 @@ gtorch_plot_image_get_column_names (GTorchPlotImage *self)
 }
 
 /**
- * gtorch_plot_image_set_column_names: (set-property column-names)
+ * gtorch_plot_image_set_column_names:
  * @self: an image
  * @names: (nullable) (array zero-terminated=1): the names, or %NULL
+ * @error: return location for an error
  *
- * Sets the names of the columns. Columns without one have none.
+ * Sets the names of the columns. There must be as many as columns, if the image has pixels.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE, and the former names
  *
  * Since: 0.1
  */
-void
-gtorch_plot_image_set_column_names (GTorchPlotImage *self, const gchar *const *names)
+gboolean
+gtorch_plot_image_set_column_names (GTorchPlotImage *self, const gchar *const *names,
+                                    GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_IMAGE (self));
+  g_return_val_if_fail (GTORCH_PLOT_IS_IMAGE (self), FALSE);
+  if (!check_names ("plot_image_set_column_names", N_ ("columns"), (gchar **) names,
+                    self->pixels->width, error))
+    return FALSE;
   set_names (self, &self->column_names, names, PROP_COLUMN_NAMES);
+  return TRUE;
 }

@@ -40,7 +40,8 @@ void gtorch_plot_image_set_colormap (GTorchPlotImage *self, GTorchPlotColormap c
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_plot_image_get_range (GTorchPlotImage *self, gdouble *minimum, gdouble *maximum);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_image_set_range (GTorchPlotImage *self, gdouble minimum, gdouble maximum);
+gboolean gtorch_plot_image_set_range (GTorchPlotImage *self, gdouble minimum, gdouble maximum,
+                                      GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_plot_image_set_extent (GTorchPlotImage *self, gdouble left, gdouble right,
                                        gdouble bottom, gdouble top, GError **error);
@@ -55,10 +56,12 @@ void gtorch_plot_image_set_show_scale (GTorchPlotImage *self, gboolean show_scal
 GTORCH_AVAILABLE_IN_0_1
 const gchar *const *gtorch_plot_image_get_column_names (GTorchPlotImage *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_image_set_column_names (GTorchPlotImage *self, const gchar *const *names);
+gboolean gtorch_plot_image_set_column_names (GTorchPlotImage *self, const gchar *const *names,
+                                             GError **error);
 GTORCH_AVAILABLE_IN_0_1
 const gchar *const *gtorch_plot_image_get_row_names (GTorchPlotImage *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_image_set_row_names (GTorchPlotImage *self, const gchar *const *names);
+gboolean gtorch_plot_image_set_row_names (GTorchPlotImage *self, const gchar *const *names,
+                                          GError **error);
 
 G_END_DECLS

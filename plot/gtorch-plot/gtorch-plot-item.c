@@ -46,6 +46,19 @@ gtorch_plot_item_set_source (GTorchPlotItem *self, const GTorchPlotCanvas *canva
   gtorch_plot_set_source (canvas->cr, &color, alpha);
 }
 
+GTorchPlotItem *
+gtorch_plot_item_copy (GTorchPlotItem *self)
+{
+  GTorchPlotItemClass *klass = GTORCH_PLOT_ITEM_GET_CLASS (self);
+  GTorchPlotItem *copy = g_object_new (klass->copy_type, NULL);
+
+  copy->label = g_strdup (self->label);
+  copy->color = g_strdup (self->color);
+  copy->is_visible = self->is_visible;
+  klass->copy (self, copy);
+  return copy;
+}
+
 static void
 gtorch_plot_item_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
 {

@@ -18,6 +18,8 @@
 #define BAR_GAP     10.0
 #define BAR_WIDTH   11.0
 #define SMALLEST    4.0
+#define NAMES       0.3 /* of a side, for names of rows or columns */
+#define LEGEND      0.6 /* of the width, for the legend */
 
 struct _GTorchPlotLayout
 {
@@ -28,7 +30,9 @@ struct _GTorchPlotLayout
   GTorchPlotImage *bar;   /* an image that has a bar of colours, not owned */
   GTorchPlotAxis bar_axis;
   gboolean is_equal, has_axes, is_slanted;
-  gdouble title_size, names_width; /* of the columns' names */
+  gdouble title_size, names_width;            /* of the columns' names */
+  gdouble row_limit, column_limit;            /* for the names of rows and columns */
+  gdouble left, top, cell_width, cell_height; /* of the whole, when it is drawn */
 };
 
 gdouble
@@ -154,6 +158,7 @@ look_at_items (GTorchPlotLayout *self)
             {
               self->is_equal = TRUE;
               self->canvas.y_axis.is_inverted = TRUE;
+              self->canvas.x_axis.is_whole = self->canvas.y_axis.is_whole = TRUE;
               if (gtorch_plot_image_get_row_names (image) != NULL
                   || gtorch_plot_image_get_column_names (image) != NULL)
                 self->named = image;
@@ -201,7 +206,8 @@ typedef GArray Ticks;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Ticks, ticks_free)
 
 static void
-measure_ticks (GTorchPlotLayout *self, const GArray *ticks, gdouble *widest, gdouble *total)
+measure_ticks (GTorchPlotLayout *self, const GArray *ticks, gdouble limit, gdouble *widest,
+               gdouble *total)
 {
   *widest = *total = 0;
   for (guint i = 0; i < ticks->len; i++)
@@ -212,6 +218,7 @@ measure_ticks (GTorchPlotLayout *self, const GArray *ticks, gdouble *widest, gdo
       if (label == NULL)
         continue;
       gtorch_plot_text_measure (self->canvas.cr, label, TICK_SIZE, FALSE, &width, &height);
+      width = MIN (width, limit);
       *widest = MAX (*widest, width);
       *total += width + 12;
     }
@@ -273,7 +280,7 @@ make_x_ticks (GTorchPlotLayout *self, gdouble width)
     {
       g_clear_pointer (&ticks, ticks_free);
       ticks = gtorch_plot_ticks_new (&self->canvas.x_axis, n);
-      measure_ticks (self, ticks, &widest, &total);
+      measure_ticks (self, ticks, G_MAXDOUBLE, &widest, &total);
       if (total <= width)
         break;
     }
@@ -287,7 +294,7 @@ measure_names (GTorchPlotLayout *self, const GArray *ticks, gdouble width)
 {
   gdouble total;
 
-  measure_ticks (self, ticks, &self->names_width, &total);
+  measure_ticks (self, ticks, self->column_limit, &self->names_width, &total);
   self->is_slanted = self->named != NULL && gtorch_plot_image_get_column_names (self->named) != NULL
                      && self->names_width + 6 > width / MAX (1, ticks->len);
 }
@@ -304,6 +311,11 @@ gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme
   self->canvas.theme = theme;
   look_at_items (self);
   self->has_axes = axes->show_ticks;
+  self->row_limit = self->column_limit = G_MAXINT / PANGO_SCALE;
+  if (self->named != NULL && gtorch_plot_image_get_row_names (self->named) != NULL)
+    self->row_limit = MAX (NAMES * width, 2 * TICK_SIZE);
+  if (self->named != NULL && gtorch_plot_image_get_column_names (self->named) != NULL)
+    self->column_limit = MAX (NAMES * height / M_SQRT1_2, 2 * TICK_SIZE);
   self->title_size = CLAMP (height / 12, 9, 12.5);
   *margins = (GTorchPlotMargins){ 2, 2, 2, 2 };
   if (axes->title != NULL)
@@ -314,7 +326,7 @@ gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme
       g_autoptr (Ticks) x_ticks = make_x_ticks (self, width - 60);
       gdouble widest, total;
 
-      measure_ticks (self, y_ticks, &widest, &total);
+      measure_ticks (self, y_ticks, self->row_limit, &widest, &total);
       margins->left += widest + TICK_LENGTH + 4;
       margins->top += 4;
       measure_names (self, x_ticks, width - margins->left - 10);
@@ -331,7 +343,7 @@ gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme
       g_autoptr (Ticks) ticks = gtorch_plot_ticks_new (&self->bar_axis, MAX (2, height / 45));
       gdouble widest, total;
 
-      measure_ticks (self, ticks, &widest, &total);
+      measure_ticks (self, ticks, G_MAXDOUBLE, &widest, &total);
       margins->right += BAR_GAP + BAR_WIDTH + TICK_LENGTH + 4 + widest;
     }
   return self;
@@ -410,9 +422,10 @@ draw_x_ticks (GTorchPlotLayout *self, const GArray *ticks)
         continue;
       gtorch_plot_set_source (c->cr, &c->theme->muted, 1);
       if (self->is_slanted)
-        gtorch_plot_text_draw (c->cr, tick->label, TICK_SIZE, FALSE, x + 2,
-                               bottom + TICK_LENGTH + 3, GTORCH_PLOT_END, GTORCH_PLOT_MIDDLE,
-                               -G_PI / 4);
+        gtorch_plot_text_draw_within (c->cr, tick->label, TICK_SIZE, FALSE,
+                                      MIN (self->column_limit, (x - self->left) / M_SQRT1_2), x + 2,
+                                      bottom + TICK_LENGTH + 3, GTORCH_PLOT_END, GTORCH_PLOT_MIDDLE,
+                                      -G_PI / 4);
       else
         gtorch_plot_text_draw (c->cr, tick->label, TICK_SIZE, FALSE, x, bottom + TICK_LENGTH + 1,
                                GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START, 0);
@@ -434,8 +447,9 @@ draw_y_ticks (GTorchPlotLayout *self, const GArray *ticks)
       if (tick->label == NULL)
         continue;
       gtorch_plot_set_source (c->cr, &c->theme->muted, 1);
-      gtorch_plot_text_draw (c->cr, tick->label, TICK_SIZE, FALSE, c->x - TICK_LENGTH - 3, y,
-                             GTORCH_PLOT_END, GTORCH_PLOT_MIDDLE, 0);
+      gtorch_plot_text_draw_within (c->cr, tick->label, TICK_SIZE, FALSE, self->row_limit,
+                                    c->x - TICK_LENGTH - 3, y, GTORCH_PLOT_END, GTORCH_PLOT_MIDDLE,
+                                    0);
     }
 }
 
@@ -499,7 +513,7 @@ draw_legend (GTorchPlotLayout *self)
   const GTorchPlotCanvas *c = &self->canvas;
   const gdouble row = 1.5 * LEGEND_SIZE, sample = 20, pad = 6, inset = 8;
   g_autoptr (GPtrArray) items = g_ptr_array_new ();
-  gdouble width = 0, height, x = 0, y = 0, best = G_MAXDOUBLE;
+  gdouble width = 0, height, limit, x = 0, y = 0, best = G_MAXDOUBLE;
   guint n_rows;
 
   for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (self->axes->items)); i++)
@@ -517,7 +531,8 @@ draw_legend (GTorchPlotLayout *self)
   n_rows = MIN (items->len, (guint) MAX (0, (c->height - 2 * inset - 2 * pad) / row));
   if (n_rows == 0)
     return;
-  width += sample + 3 * pad;
+  limit = MAX (LEGEND * c->width - sample - 3 * pad, 2 * LEGEND_SIZE);
+  width = MIN (width, limit) + sample + 3 * pad;
   height = n_rows * row + 2 * pad - 3;
   for (guint corner = 0; corner < 4; corner++)
     {
@@ -548,9 +563,9 @@ draw_legend (GTorchPlotLayout *self)
       if (!is_rest)
         GTORCH_PLOT_ITEM_GET_CLASS (item)->draw_sample (item, c, x + pad, top + 2, sample, row - 4);
       gtorch_plot_set_source (c->cr, &c->theme->text, 1);
-      gtorch_plot_text_draw (c->cr, is_rest ? rest : item->label, LEGEND_SIZE, FALSE,
-                             x + 2 * pad + sample, top + row / 2, GTORCH_PLOT_START,
-                             GTORCH_PLOT_MIDDLE, 0);
+      gtorch_plot_text_draw_within (c->cr, is_rest ? rest : item->label, LEGEND_SIZE, FALSE, limit,
+                                    x + 2 * pad + sample, top + row / 2, GTORCH_PLOT_START,
+                                    GTORCH_PLOT_MIDDLE, 0);
     }
 }
 
@@ -576,6 +591,25 @@ draw_items (GTorchPlotLayout *self)
   cairo_restore (c->cr);
 }
 
+/* Draws a text whose middle is as near to a place as the ends of the whole allow. is_upright: along
+ * the left side. */
+static void
+draw_label (GTorchPlotLayout *self, const gchar *text, gdouble size, gboolean is_bold,
+            gdouble middle, gdouble other, GTorchPlotAlign down, gboolean is_upright)
+{
+  const gdouble start = is_upright ? self->top : self->left;
+  const gdouble limit =
+      is_upright ? self->canvas.y + self->canvas.height - self->top : self->cell_width;
+  gdouble width, height;
+
+  gtorch_plot_text_measure (self->canvas.cr, text, size, is_bold, &width, &height);
+  width = MIN (width, limit);
+  middle = CLAMP (middle, start + width / 2, start + limit - width / 2);
+  gtorch_plot_text_draw_within (self->canvas.cr, text, size, is_bold, limit,
+                                is_upright ? other : middle, is_upright ? middle : other,
+                                GTORCH_PLOT_MIDDLE, down, is_upright ? -G_PI / 2 : 0);
+}
+
 static void
 draw_texts (GTorchPlotLayout *self, gdouble left, gdouble bottom)
 {
@@ -583,14 +617,14 @@ draw_texts (GTorchPlotLayout *self, gdouble left, gdouble bottom)
 
   gtorch_plot_set_source (c->cr, &c->theme->text, 1);
   if (self->axes->title != NULL)
-    gtorch_plot_text_draw (c->cr, self->axes->title, self->title_size, TRUE, c->x + c->width / 2,
-                           c->y - (self->has_axes ? 5 : 2), GTORCH_PLOT_MIDDLE, GTORCH_PLOT_END, 0);
+    draw_label (self, self->axes->title, self->title_size, TRUE, c->x + c->width / 2,
+                c->y - (self->has_axes ? 5 : 2), GTORCH_PLOT_END, FALSE);
   if (self->axes->x_label != NULL)
-    gtorch_plot_text_draw (c->cr, self->axes->x_label, LABEL_SIZE, FALSE, c->x + c->width / 2,
-                           bottom, GTORCH_PLOT_MIDDLE, GTORCH_PLOT_END, 0);
+    draw_label (self, self->axes->x_label, LABEL_SIZE, FALSE, c->x + c->width / 2, bottom,
+                GTORCH_PLOT_END, FALSE);
   if (self->axes->y_label != NULL)
-    gtorch_plot_text_draw (c->cr, self->axes->y_label, LABEL_SIZE, FALSE, left,
-                           c->y + c->height / 2, GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START, -G_PI / 2);
+    draw_label (self, self->axes->y_label, LABEL_SIZE, FALSE, c->y + c->height / 2, left,
+                GTORCH_PLOT_START, TRUE);
 }
 
 /* Makes units of both axes equally long by making the place smaller. */
@@ -616,6 +650,10 @@ gtorch_plot_layout_draw (GTorchPlotLayout *self, gdouble x, gdouble y, gdouble w
   g_autoptr (Ticks) x_ticks = NULL;
   g_autoptr (Ticks) y_ticks = NULL;
 
+  self->left = x;
+  self->top = y;
+  self->cell_width = width;
+  self->cell_height = height;
   c->x = x + margins->left;
   c->y = y + margins->top;
   c->width = width - margins->left - margins->right;

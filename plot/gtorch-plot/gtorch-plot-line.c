@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A line is drawn with at most four points for each column of half a unit: the first, the least, the
- * greatest and the last one of those that follow each other in the column. A picture of a million
- * points then takes as long as one of a few thousand, and looks the same. Where there are more than
- * 20,000 dots, they are small squares, of which there is one for each unit of the plane. */
-
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <math.h>
 
-#include "gtorch-plot-private.h"
+#include "gtorch-plot-points-private.h"
 
 /**
  * GTorchPlotLine:
@@ -21,17 +16,12 @@
  *
  * The numbers come from tensors ([method@Line.set_values]), or one point after the other
  * ([method@Line.append]), as of a loss during training. Where a number is NaN or infinite, or not
- * positive on a logarithmic axis, the line has a gap.
+ * positive on a logarithmic axis, the line has a gap. A point between gaps is a dot.
  *
  * A million points whose x grows are drawn in some milliseconds.
  *
  * Since: 0.1
  */
-
-typedef struct
-{
-  gdouble x, y;
-} Point;
 
 struct _GTorchPlotLineClass
 {
@@ -41,12 +31,12 @@ struct _GTorchPlotLineClass
 struct _GTorchPlotLine
 {
   GTorchPlotItem parent_instance;
-  GArray *points; /* of Point */
+  GTorchPlotPoints *points;
   guint max_points;
   gint style; /* of GTorchPlotStyle */
   gdouble width;
   gboolean has_range;
-  GTorchPlotRange range, positive; /* of all numbers; of those with positive x or y */
+  GTorchPlotRanges ranges;
 };
 
 enum
@@ -72,19 +62,6 @@ widen (gdouble *low, gdouble *high, gdouble value)
 }
 
 static void
-add_point (GTorchPlotLine *self, const Point *point)
-{
-  if (!isfinite (point->x) || !isfinite (point->y))
-    return;
-  widen (&self->range.x_low, &self->range.x_high, point->x);
-  widen (&self->range.y_low, &self->range.y_high, point->y);
-  if (point->x > 0)
-    widen (&self->positive.x_low, &self->positive.x_high, point->x);
-  if (point->y > 0)
-    widen (&self->positive.y_low, &self->positive.y_high, point->y);
-}
-
-static void
 gtorch_plot_line_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_log,
                             GTorchPlotRange *range)
 {
@@ -93,13 +70,11 @@ gtorch_plot_line_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_log
 
   if (!self->has_range)
     {
-      self->range = self->positive = GTORCH_PLOT_RANGE_EMPTY;
-      for (guint i = 0; i < self->points->len; i++)
-        add_point (self, &g_array_index (self->points, Point, i));
+      gtorch_plot_points_find_ranges (self->points, &self->ranges);
       self->has_range = TRUE;
     }
-  x = x_log ? &self->positive : &self->range;
-  y = y_log ? &self->positive : &self->range;
+  x = x_log ? &self->ranges.positive : &self->ranges.all;
+  y = y_log ? &self->ranges.positive : &self->ranges.all;
   if (x->x_low > x->x_high || y->y_low > y->y_high)
     return;
   widen (&range->x_low, &range->x_high, x->x_low);
@@ -110,193 +85,16 @@ gtorch_plot_line_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_log
 
 /* --- drawing --- */
 
-/* What gtorch_plot_canvas_x () and its like compute, for many numbers. */
-typedef struct
-{
-  gdouble low, start, scale;
-  gboolean is_log;
-} Map;
-
-static Map
-map_x (const GTorchPlotCanvas *canvas)
-{
-  const GTorchPlotAxis *axis = &canvas->x_axis;
-  const gdouble low = axis->is_log ? axis->log_low : axis->low,
-                high = axis->is_log ? axis->log_high : axis->high;
-
-  return (Map){ axis->is_inverted ? high : low, canvas->x,
-                canvas->width / (axis->is_inverted ? low - high : high - low), axis->is_log };
-}
-
-static Map
-map_y (const GTorchPlotCanvas *canvas)
-{
-  const GTorchPlotAxis *axis = &canvas->y_axis;
-  const gdouble low = axis->is_log ? axis->log_low : axis->low,
-                high = axis->is_log ? axis->log_high : axis->high;
-
-  return (Map){ axis->is_inverted ? low : high, canvas->y,
-                canvas->height / (axis->is_inverted ? high - low : low - high), axis->is_log };
-}
-
-/* NaN or infinite if there is no such place. */
-static inline gdouble
-map_place (const Map *map, gdouble value)
-{
-  const gdouble place =
-      map->start
-      + ((map->is_log ? (value > 0 ? log10 (value) : NAN) : value) - map->low) * map->scale;
-
-  return fabs (value) <= G_MAXDOUBLE ? CLAMP (place, -1e6, 1e6)
-                                     : NAN; /* cairo's numbers end at 8e6 */
-}
-
-/* What follows each other in one column. */
-typedef struct
-{
-  gint column;
-  guint n;
-  Point first, low, high, last;
-  gboolean low_is_first;
-} Run;
-
-/* A line while it is drawn. Pieces of some points are drawn one by one: cairo takes much longer for a
- * path that covers itself many times. */
-typedef struct
-{
-  cairo_t *cr;
-  Run run;
-  guint n_points; /* since the last gap */
-  guint n_piece;  /* since the last piece */
-  guint n_drawn;
-  Point last;
-  gboolean is_whole;
-} Pen;
-
-#define PIECE     48
-#define MANY_DOTS 20000
-#define LONG      24.0
-
-static void
-pen_go (Pen *pen, const Point *point)
-{
-  if (pen->n_points == 0)
-    cairo_move_to (pen->cr, point->x, point->y);
-  else
-    cairo_line_to (pen->cr, point->x, point->y);
-  pen->n_points++;
-  pen->n_piece++;
-  pen->n_drawn++;
-  if (fabs (point->x - pen->last.x) + fabs (point->y - pen->last.y) > LONG)
-    pen->n_piece = PIECE;
-  pen->last = *point;
-  if (pen->n_piece < PIECE || pen->is_whole)
-    return;
-  if (pen->n_drawn > MANY_DOTS) /* of so many nobody sees the steps */
-    cairo_set_antialias (pen->cr, CAIRO_ANTIALIAS_NONE);
-  cairo_stroke (pen->cr);
-  cairo_move_to (pen->cr, point->x, point->y);
-  pen->n_piece = 0;
-}
-
-static void
-pen_end_run (Pen *pen)
-{
-  Run *run = &pen->run;
-
-  if (run->n == 0)
-    return;
-  pen_go (pen, &run->first);
-  if (run->n > 2)
-    {
-      const Point *earlier = run->low_is_first ? &run->low : &run->high;
-      const Point *later = run->low_is_first ? &run->high : &run->low;
-
-      if (earlier->y != run->first.y)
-        pen_go (pen, earlier);
-      if (later->y != earlier->y)
-        pen_go (pen, later);
-    }
-  if (run->n > 1)
-    pen_go (pen, &run->last);
-  run->n = 0;
-}
-
-static void
-pen_add (Pen *pen, Point place)
-{
-  const gint column = (gint) floor (2 * place.x);
-  Run *run = &pen->run;
-
-  if (run->n > 0 && column != run->column)
-    pen_end_run (pen);
-  if (run->n == 0)
-    {
-      run->column = column;
-      run->first = run->low = run->high = place;
-      run->low_is_first = TRUE;
-    }
-  else if (place.y < run->low.y)
-    {
-      run->low = place;
-      run->low_is_first = FALSE;
-    }
-  else if (place.y > run->high.y)
-    {
-      run->high = place;
-      run->low_is_first = TRUE;
-    }
-  run->last = place;
-  run->n++;
-}
-
-static void
-pen_lift (Pen *pen)
-{
-  pen_end_run (pen);
-  if (pen->n_points == 1) /* one point between gaps: a dot, by the round ends */
-    cairo_rel_line_to (pen->cr, 0, 0);
-  pen->n_points = 0;
-}
-
-static gboolean
-set_dashes (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
+/* By place: beyond the colours of the theme, lines with these are dashed. */
+static const gdouble *
+find_dashes (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
 {
   static const gdouble dashes[][2] = { { 7, 3 }, { 2, 3 }, { 12, 4 } };
-  const guint n = canvas->theme->n_series, round = self->parent_instance.place / n;
+  const guint round = self->parent_instance.place / canvas->theme->n_series;
 
-  if (round == 0 || self->parent_instance.color != NULL)
-    return FALSE;
-  cairo_set_dash (canvas->cr, dashes[(round - 1) % G_N_ELEMENTS (dashes)], 2, 0);
-  return TRUE;
-}
-
-static void
-draw_line (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
-{
-  cairo_t *cr = canvas->cr;
-  const Map x_map = map_x (canvas), y_map = map_y (canvas);
-  Pen pen = { cr };
-
-  cairo_save (cr);
-  cairo_set_line_width (cr, self->width);
-  cairo_set_line_join (cr, self->points->len > 8 * canvas->width ? CAIRO_LINE_JOIN_BEVEL
-                                                                 : CAIRO_LINE_JOIN_ROUND);
-  pen.is_whole = set_dashes (self, canvas);
-  cairo_set_line_cap (cr, pen.is_whole ? CAIRO_LINE_CAP_BUTT : CAIRO_LINE_CAP_ROUND);
-  for (guint i = 0; i < self->points->len; i++)
-    {
-      const Point *point = &g_array_index (self->points, Point, i);
-      Point place = { map_place (&x_map, point->x), map_place (&y_map, point->y) };
-
-      if (!isnan (place.x) && !isnan (place.y))
-        pen_add (&pen, place);
-      else
-        pen_lift (&pen);
-    }
-  pen_lift (&pen);
-  cairo_stroke (cr);
-  cairo_restore (cr);
+  return round == 0 || self->parent_instance.color != NULL
+             ? NULL
+             : dashes[(round - 1) % G_N_ELEMENTS (dashes)];
 }
 
 static gdouble
@@ -306,54 +104,20 @@ dot_radius (GTorchPlotLine *self)
 }
 
 static void
-draw_dots (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
-{
-  const Map x_map = map_x (canvas), y_map = map_y (canvas);
-  const gint columns = (gint) MIN (canvas->width + 2, 10000),
-             rows = (gint) MIN (canvas->height + 2, 10000);
-  const gboolean is_many = self->points->len > MANY_DOTS;
-  g_autofree guint8 *taken = is_many ? g_malloc0 ((gsize) columns * rows) : NULL;
-  const gdouble radius = dot_radius (self);
-  guint n = 0;
-
-  for (guint i = 0; i < self->points->len; i++)
-    {
-      const Point *point = &g_array_index (self->points, Point, i);
-      const gdouble x = map_place (&x_map, point->x), y = map_place (&y_map, point->y);
-      const gdouble column = x - canvas->x, row = y - canvas->y;
-
-      if (!(column >= -radius && column < columns && row >= -radius && row < rows))
-        continue;
-      if (is_many)
-        {
-          guint8 *place = taken + (gsize) MAX (row, 0) * columns + (gsize) MAX (column, 0);
-
-          if (*place)
-            continue;
-          *place = 1;
-          cairo_rectangle (canvas->cr, floor (x) - 1, floor (y) - 1, 2, 2);
-        }
-      else
-        {
-          cairo_new_sub_path (canvas->cr);
-          cairo_arc (canvas->cr, x, y, radius, 0, 2 * G_PI);
-        }
-      if (++n % PIECE == 0)
-        cairo_fill (canvas->cr);
-    }
-  cairo_fill (canvas->cr);
-}
-
-static void
 gtorch_plot_line_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
 {
   GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
 
   gtorch_plot_item_set_source (item, canvas, 1);
   if (self->style != GTORCH_PLOT_STYLE_POINTS)
-    draw_line (self, canvas);
+    {
+      const GTorchPlotStroke stroke = { self->width, dot_radius (self),
+                                        find_dashes (self, canvas) };
+
+      gtorch_plot_points_draw_line (self->points, canvas, &stroke);
+    }
   if (self->style != GTORCH_PLOT_STYLE_LINE)
-    draw_dots (self, canvas);
+    gtorch_plot_points_draw_dots (self->points, canvas, dot_radius (self));
 }
 
 static void
@@ -361,6 +125,7 @@ gtorch_plot_line_draw_sample (GTorchPlotItem *item, const GTorchPlotCanvas *canv
                               gdouble y, gdouble width, gdouble height)
 {
   GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
+  const gdouble *dashes = find_dashes (self, canvas);
   cairo_t *cr = canvas->cr;
 
   gtorch_plot_item_set_source (item, canvas, 1);
@@ -370,7 +135,8 @@ gtorch_plot_line_draw_sample (GTorchPlotItem *item, const GTorchPlotCanvas *canv
       cairo_move_to (cr, x, y + height / 2);
       cairo_rel_line_to (cr, width, 0);
       cairo_set_line_width (cr, MAX (self->width, 1.5));
-      set_dashes (self, canvas);
+      if (dashes != NULL)
+        cairo_set_dash (cr, dashes, 2, 0);
       cairo_stroke (cr);
       cairo_restore (cr);
     }
@@ -387,18 +153,29 @@ gtorch_plot_line_count_in (GTorchPlotItem *item, const GTorchPlotCanvas *canvas,
                            gdouble y, gdouble width, gdouble height)
 {
   GTorchPlotLine *self = GTORCH_PLOT_LINE (item);
-  const guint step = MAX (1, self->points->len / 500);
+  const guint n_points = gtorch_plot_points_count (self->points), step = MAX (1, n_points / 500);
   guint n = 0, n_in = 0;
 
-  for (guint i = 0; i < self->points->len; i += step, n++)
+  for (guint i = 0; i < n_points; i += step, n++)
     {
-      const Point *point = &g_array_index (self->points, Point, i);
+      const GTorchPlotPoint *point = gtorch_plot_points_get (self->points, i);
       const gdouble px = gtorch_plot_canvas_x (canvas, point->x) - x;
       const gdouble py = gtorch_plot_canvas_y (canvas, point->y) - y;
 
       n_in += px >= 0 && px <= width && py >= 0 && py <= height;
     }
   return n > 0 ? (gdouble) n_in / n : 0;
+}
+
+static void
+gtorch_plot_line_copy (GTorchPlotItem *item, GTorchPlotItem *copy)
+{
+  GTorchPlotLine *self = GTORCH_PLOT_LINE (item), *other = GTORCH_PLOT_LINE (copy);
+
+  gtorch_plot_points_unref (other->points);
+  other->points = gtorch_plot_points_ref (self->points);
+  other->style = self->style;
+  other->width = self->width;
 }
 
 /* --- class --- */
@@ -411,7 +188,7 @@ gtorch_plot_line_get_property (GObject *object, guint id, GValue *value, GParamS
   if (id == PROP_MAX_POINTS)
     g_value_set_uint (value, self->max_points);
   else if (id == PROP_N_POINTS)
-    g_value_set_uint (value, self->points->len);
+    g_value_set_uint (value, gtorch_plot_points_count (self->points));
   else if (id == PROP_STYLE)
     g_value_set_enum (value, self->style);
   else if (id == PROP_WIDTH)
@@ -441,7 +218,7 @@ gtorch_plot_line_set_property (GObject *object, guint id, const GValue *value, G
 static void
 gtorch_plot_line_finalize (GObject *object)
 {
-  g_array_unref (GTORCH_PLOT_LINE (object)->points);
+  gtorch_plot_points_unref (GTORCH_PLOT_LINE (object)->points);
   G_OBJECT_CLASS (gtorch_plot_line_parent_class)->finalize (object);
 }
 
@@ -455,6 +232,8 @@ gtorch_plot_line_class_init (GTorchPlotLineClass *klass)
   object_class->set_property = gtorch_plot_line_set_property;
   object_class->finalize = gtorch_plot_line_finalize;
   item_class->takes_color = TRUE;
+  item_class->copy_type = GTORCH_PLOT_TYPE_LINE;
+  item_class->copy = gtorch_plot_line_copy;
   item_class->add_range = gtorch_plot_line_add_range;
   item_class->draw = gtorch_plot_line_draw;
   item_class->draw_sample = gtorch_plot_line_draw_sample;
@@ -501,7 +280,7 @@ gtorch_plot_line_class_init (GTorchPlotLineClass *klass)
 static void
 gtorch_plot_line_init (GTorchPlotLine *self)
 {
-  self->points = g_array_new (FALSE, FALSE, sizeof (Point));
+  self->points = gtorch_plot_points_new ();
   self->width = 1.6;
 }
 
@@ -524,37 +303,40 @@ gtorch_plot_line_new (const gchar *label)
 /* --- points --- */
 
 static void
-limit (GTorchPlotLine *self)
-{
-  if (self->max_points > 0 && self->points->len > self->max_points)
-    {
-      g_array_remove_range (self->points, 0, self->points->len - self->max_points);
-      self->has_range = FALSE;
-    }
-}
-
-static void
 points_changed (GTorchPlotLine *self)
 {
-  limit (self);
+  if (self->max_points > 0 && gtorch_plot_points_count (self->points) > self->max_points)
+    {
+      gtorch_plot_points_make_own (&self->points);
+      gtorch_plot_points_keep_last (self->points, self->max_points);
+      self->has_range = FALSE;
+    }
   gtorch_plot_item_changed (&self->parent_instance);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_N_POINTS]);
 }
 
 static void
-set_points (GTorchPlotLine *self, const gdouble *x, const gdouble *y, gsize n)
+take_points (GTorchPlotLine *self, GTorchPlotPoints *points)
 {
-  g_array_set_size (self->points, n);
-  for (gsize i = 0; i < n; i++)
-    g_array_index (self->points, Point, i) = (Point){ x != NULL ? x[i] : i, y[i] };
+  gtorch_plot_points_unref (self->points);
+  self->points = points;
   self->has_range = FALSE;
   points_changed (self);
+}
+
+/* Maybe in a thread. */
+static void
+prepare_values (GTorchPlotRead *read)
+{
+  read->result = gtorch_plot_points_new ();
+  read->free_result = (GDestroyNotify) gtorch_plot_points_unref;
+  gtorch_plot_points_set (read->result, read->values[0], read->values[1], read->n_values[1]);
 }
 
 static void
 take_values (GTorchPlotItem *item, GTorchPlotRead *read)
 {
-  set_points (GTORCH_PLOT_LINE (item), read->values[0], read->values[1], read->n_values[1]);
+  take_points (GTORCH_PLOT_LINE (item), g_steal_pointer (&read->result));
 }
 
 #define SET_VALUES "plot_line_set_values"
@@ -611,7 +393,8 @@ gtorch_plot_line_set_values (GTorchPlotLine *self, GTorchTensor *x, GTorchTensor
   g_return_val_if_fail (GTORCH_IS_TENSOR (y), FALSE);
   return check_values (x, y, error)
          && gtorch_plot_read_now (&self->parent_instance, SET_VALUES, tensors,
-                                  (GTorchPlotRead){ { NULL } }, take_values, error);
+                                  (GTorchPlotRead){ .prepare = prepare_values }, take_values,
+                                  error);
 }
 
 /**
@@ -623,7 +406,8 @@ gtorch_plot_line_set_values (GTorchPlotLine *self, GTorchTensor *x, GTorchTensor
  * @callback: (nullable) (scope async) (closure user_data): called when the line has the points
  * @user_data: data for @callback
  *
- * Replaces all points without blocking the main loop. Of two such calls, the later one counts.
+ * Replaces all points without blocking the main loop: the numbers are read in a thread, so until
+ * then the tensors are not to be changed. Of two such calls, the later one counts.
  *
  * Since: 0.1
  */
@@ -646,7 +430,7 @@ gtorch_plot_line_set_values_async (GTorchPlotLine *self, GTorchTensor *x, GTorch
     g_task_return_error (task, error);
   else
     gtorch_plot_read_later (&self->parent_instance, SET_VALUES, tensors,
-                            (GTorchPlotRead){ { NULL } }, take_values, task);
+                            (GTorchPlotRead){ .prepare = prepare_values }, take_values, task);
 }
 
 /**
@@ -673,23 +457,48 @@ gtorch_plot_line_set_values_finish (GTorchPlotLine *self, GAsyncResult *result, 
 /**
  * gtorch_plot_line_set_points:
  * @self: a line
- * @x: (array length=n_points): the horizontal places
- * @y: (array length=n_points): the vertical places
- * @n_points: the number of points
+ * @x: (array length=n_x): the horizontal places
+ * @n_x: how many they are
+ * @y: (array length=n_y): the vertical places, as many
+ * @n_y: how many they are
+ * @error: return location for an error
  *
  * Replaces all points by numbers that are no tensors.
  *
+ * ```c
+ * const gdouble x[] = { 0, 1, 2 }, y[] = { 0, 1, 4 };
+ *
+ * if (!gtorch_plot_line_set_points (line, x, G_N_ELEMENTS (x), y, G_N_ELEMENTS (y), &error))
+ *   return FALSE;
+ * ```
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE if there are not as many of both, or more than
+ *   2147483647, and the former points
+ *
  * Since: 0.1
  */
-void
-gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, const gdouble *y,
-                             gsize n_points)
+gboolean
+gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, gsize n_x, const gdouble *y,
+                             gsize n_y, GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
-  g_return_if_fail (n_points == 0 || (x != NULL && y != NULL));
-  g_return_if_fail (n_points <= G_MAXINT);
+  GTorchPlotPoints *points;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
+  g_return_val_if_fail (n_x == 0 || x != NULL, FALSE);
+  g_return_val_if_fail (n_y == 0 || y != NULL, FALSE);
+  if (n_x != n_y || n_x > G_MAXINT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("plot_line_set_points: x has %zu numbers and y %zu: both must have as many, "
+                      "at most %d"),
+                   n_x, n_y, G_MAXINT);
+      return FALSE;
+    }
   self->parent_instance.taken_serial = ++self->parent_instance.serial;
-  set_points (self, x, y, n_points);
+  points = gtorch_plot_points_new ();
+  gtorch_plot_points_set (points, x, y, n_x);
+  take_points (self, points);
+  return TRUE;
 }
 
 /**
@@ -709,13 +518,14 @@ gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, const gdoub
 void
 gtorch_plot_line_append (GTorchPlotLine *self, gdouble x, gdouble y)
 {
-  Point point = { x, y };
+  const GTorchPlotPoint point = { x, y };
 
   g_return_if_fail (GTORCH_PLOT_IS_LINE (self));
-  g_return_if_fail (self->points->len < G_MAXINT);
-  g_array_append_val (self->points, point);
+  g_return_if_fail (gtorch_plot_points_count (self->points) < G_MAXINT);
+  gtorch_plot_points_make_own (&self->points);
+  gtorch_plot_points_append (self->points, &point);
   if (self->has_range)
-    add_point (self, &point);
+    gtorch_plot_ranges_add_point (&self->ranges, &point);
   points_changed (self);
 }
 
@@ -730,7 +540,7 @@ gtorch_plot_line_append (GTorchPlotLine *self, gdouble x, gdouble y)
 void
 gtorch_plot_line_clear (GTorchPlotLine *self)
 {
-  gtorch_plot_line_set_points (self, NULL, NULL, 0);
+  gtorch_plot_line_set_points (self, NULL, 0, NULL, 0, NULL);
 }
 
 /**
@@ -747,7 +557,7 @@ guint
 gtorch_plot_line_get_n_points (GTorchPlotLine *self)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), 0);
-  return self->points->len;
+  return gtorch_plot_points_count (self->points);
 }
 
 /**
@@ -766,14 +576,14 @@ gtorch_plot_line_get_n_points (GTorchPlotLine *self)
 gboolean
 gtorch_plot_line_get_point (GTorchPlotLine *self, guint index, gdouble *x, gdouble *y)
 {
-  Point point = { NAN, NAN };
+  GTorchPlotPoint point = { NAN, NAN };
   gboolean is_there;
 
   g_return_val_if_fail (GTORCH_PLOT_IS_LINE (self), FALSE);
   g_return_val_if_fail (x != NULL && y != NULL, FALSE);
-  is_there = index < self->points->len;
+  is_there = index < gtorch_plot_points_count (self->points);
   if (is_there)
-    point = g_array_index (self->points, Point, index);
+    point = *gtorch_plot_points_get (self->points, index);
   *x = point.x;
   *y = point.y;
   return is_there;

@@ -31,8 +31,8 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_plot_line_set_values_finish (GTorchPlotLine *self, GAsyncResult *result,
                                              GError **error);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, const gdouble *y,
-                                  gsize n_points);
+gboolean gtorch_plot_line_set_points (GTorchPlotLine *self, const gdouble *x, gsize n_x,
+                                      const gdouble *y, gsize n_y, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_plot_line_append (GTorchPlotLine *self, gdouble x, gdouble y);
 GTORCH_AVAILABLE_IN_0_1

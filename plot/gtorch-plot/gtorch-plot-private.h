@@ -45,6 +45,7 @@ typedef struct
 {
   gdouble low, high; /* low < high, finite; positive if log */
   gboolean is_log, is_inverted;
+  gboolean is_whole;         /* only whole numbers have ticks */
   gdouble log_low, log_high; /* if log */
 } GTorchPlotAxis;
 
@@ -59,6 +60,8 @@ gdouble gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value);
 /* Returns ticks in growing order, with at most about n of them labelled. */
 GArray *gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n);
 gchar *gtorch_plot_format_number (gdouble value);
+/* All digits of a whole number. */
+gchar *gtorch_plot_format_count (gdouble value);
 
 /* --- drawing --- */
 
@@ -88,6 +91,11 @@ void gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboole
                             gdouble x, gdouble y, GTorchPlotAlign across, GTorchPlotAlign down,
                             gdouble angle);
 
+/* The same; a text that is longer than limit ends with an ellipsis. */
+void gtorch_plot_text_draw_within (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
+                                   gdouble limit, gdouble x, gdouble y, GTorchPlotAlign across,
+                                   GTorchPlotAlign down, gdouble angle);
+
 /* --- items --- */
 
 /* The least and the greatest numbers; low > high: there are none. */
@@ -114,6 +122,9 @@ struct _GTorchPlotItemClass
 {
   GObjectClass parent_class;
   gboolean takes_color; /* and is in the legend */
+  GType copy_type;
+  /* Gives an item of the copy type what this one is drawn by. Both may then be drawn, each in its thread. */
+  void (*copy) (GTorchPlotItem *self, GTorchPlotItem *copy);
   /* The range of what is drawn on axes with these scales. */
   void (*add_range) (GTorchPlotItem *self, gboolean x_log, gboolean y_log, GTorchPlotRange *range);
   void (*draw) (GTorchPlotItem *self, const GTorchPlotCanvas *canvas);
@@ -128,11 +139,13 @@ struct _GTorchPlotItemClass
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_PLOT_TYPE_ITEM, GTorchPlotItemClass))
 
 void gtorch_plot_item_changed (GTorchPlotItem *self);
+GTorchPlotItem *gtorch_plot_item_copy (GTorchPlotItem *self);
 void gtorch_plot_item_set_source (GTorchPlotItem *self, const GTorchPlotCanvas *canvas,
                                   gdouble alpha);
 
 void gtorch_plot_axes_changed (GTorchPlotAxes *self);
 GTorchPlotAxes *gtorch_plot_axes_new (GTorchPlotFigure *figure);
+GTorchPlotAxes *gtorch_plot_axes_copy (GTorchPlotAxes *self, GTorchPlotFigure *figure);
 /* The figure is gone. */
 void gtorch_plot_axes_leave (GTorchPlotAxes *self);
 void gtorch_plot_figure_changed (GTorchPlotFigure *self);
@@ -184,6 +197,9 @@ struct _GTorchPlotAxes
   gboolean show_legend, show_grid, show_ticks, equal_units;
 };
 
+/* Finds the first pixel whose number is negative or not finite. */
+gboolean gtorch_plot_image_find_bad (GTorchPlotImage *self, guint *row, guint *column,
+                                     gdouble *number);
 /* What an image has that its axes are drawn by. */
 gboolean gtorch_plot_image_has_extent (GTorchPlotImage *self);
 gboolean gtorch_plot_image_has_scale (GTorchPlotImage *self, gdouble *low, gdouble *high);
@@ -198,7 +214,9 @@ gboolean gtorch_plot_check_matrix (const gchar *op, GTorchTensor *matrix,
 
 #define GTORCH_PLOT_MAX_TENSORS 2
 
-typedef struct
+typedef struct _GTorchPlotRead GTorchPlotRead;
+
+struct _GTorchPlotRead
 {
   gdouble *values[GTORCH_PLOT_MAX_TENSORS]; /* NULL: no such tensor */
   gsize n_values[GTORCH_PLOT_MAX_TENSORS];
@@ -206,8 +224,15 @@ typedef struct
   gsize height, width, n_channels; /* the caller's */
   gboolean is_last;                /* the caller's: the channels are the last dimension */
   gdouble unit;                    /* the caller's */
-} GTorchPlotRead;
+  gint colormap;                   /* the caller's */
+  gdouble minimum, maximum;        /* the caller's */
+  void (*prepare) (
+      GTorchPlotRead *read); /* the caller's: makes the result of the values, maybe in a thread */
+  gpointer result;
+  GDestroyNotify free_result; /* of what is not taken */
+};
 
+/* Quickly: in the main loop. */
 typedef void (*GTorchPlotTake) (GTorchPlotItem *item, GTorchPlotRead *read);
 
 gchar *gtorch_plot_shape_text (GTorchTensor *tensor);

@@ -24,12 +24,20 @@ make_layout (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold)
   return layout;
 }
 
+/* What is wider than limit ends with an ellipsis. */
 static void
-measure (PangoLayout *layout, gdouble *width, gdouble *height)
+measure (PangoLayout *layout, gdouble limit, gdouble *left, gdouble *width, gdouble *height)
 {
   PangoRectangle logical;
 
   pango_layout_get_extents (layout, NULL, &logical);
+  if (logical.width > limit * PANGO_SCALE)
+    {
+      pango_layout_set_width (layout, (int) (MAX (limit, 1) * PANGO_SCALE));
+      pango_layout_set_ellipsize (layout, PANGO_ELLIPSIZE_END);
+      pango_layout_get_extents (layout, NULL, &logical);
+    }
+  *left = (gdouble) logical.x / PANGO_SCALE;
   *width = (gdouble) logical.width / PANGO_SCALE;
   *height = (gdouble) logical.height / PANGO_SCALE;
 }
@@ -39,26 +47,36 @@ gtorch_plot_text_measure (cairo_t *cr, const gchar *text, gdouble size, gboolean
                           gdouble *width, gdouble *height)
 {
   g_autoptr (PangoLayout) layout = make_layout (cr, text, size, is_bold);
+  gdouble left;
 
-  measure (layout, width, height);
+  measure (layout, G_MAXINT / PANGO_SCALE, &left, width, height);
+}
+
+void
+gtorch_plot_text_draw_within (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
+                              gdouble limit, gdouble x, gdouble y, GTorchPlotAlign across,
+                              GTorchPlotAlign down, gdouble angle)
+{
+  g_autoptr (PangoLayout) layout = make_layout (cr, text, size, is_bold);
+  gdouble left, width, height;
+
+  pango_layout_set_alignment (layout,
+                              across == GTORCH_PLOT_MIDDLE ? PANGO_ALIGN_CENTER : PANGO_ALIGN_LEFT);
+  measure (layout, limit, &left, &width, &height);
+  cairo_save (cr);
+  cairo_translate (cr, x, y);
+  if (angle != 0)
+    cairo_rotate (cr, angle);
+  cairo_move_to (cr, -0.5 * across * width - left, -0.5 * down * height);
+  pango_cairo_show_layout (cr, layout);
+  cairo_restore (cr);
+  cairo_new_path (cr);
 }
 
 void
 gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold, gdouble x,
                        gdouble y, GTorchPlotAlign across, GTorchPlotAlign down, gdouble angle)
 {
-  g_autoptr (PangoLayout) layout = make_layout (cr, text, size, is_bold);
-  gdouble width, height;
-
-  measure (layout, &width, &height);
-  pango_layout_set_alignment (layout,
-                              across == GTORCH_PLOT_MIDDLE ? PANGO_ALIGN_CENTER : PANGO_ALIGN_LEFT);
-  cairo_save (cr);
-  cairo_translate (cr, x, y);
-  if (angle != 0)
-    cairo_rotate (cr, angle);
-  cairo_move_to (cr, -0.5 * across * width, -0.5 * down * height);
-  pango_cairo_show_layout (cr, layout);
-  cairo_restore (cr);
-  cairo_new_path (cr);
+  gtorch_plot_text_draw_within (cr, text, size, is_bold, G_MAXINT / PANGO_SCALE, x, y, across, down,
+                                angle);
 }

@@ -131,6 +131,12 @@ format_power (gdouble value, gint exponent, gint n_digits)
   return g_string_free (text, FALSE);
 }
 
+gchar *
+gtorch_plot_format_count (gdouble value)
+{
+  return format_fixed (value, 0);
+}
+
 /* Four digits, as a number in a cell or beside a bar has. */
 gchar *
 gtorch_plot_format_number (gdouble value)
@@ -167,6 +173,8 @@ add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
       return;
     }
   step = range / MAX (n, 1);
+  if (axis->is_whole && range >= 1)
+    step = MAX (step, 1);
   exponent = (gint) floor (log10 (step));
   power = pow (10, exponent);
   if (step / power <= 1.0001)
@@ -183,6 +191,8 @@ add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
   if (!(step > 0) || fabs (axis->low / step) > 1e15)
     return;
   top = (gint) floor (log10 (largest * 1.0000001));
+  if (top - exponent == 1 && largest < 2 * pow (10, top))
+    top--; /* 2, 4, 6, 8, 10 in place of 0.2 to 1.0 */
   first = (gint64) ceil (axis->low / step - 1e-6);
   for (gint64 i = 0; i < MAX_TICKS; i++)
     {

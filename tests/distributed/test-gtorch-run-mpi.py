@@ -111,6 +111,25 @@ def an_error_of_one_rank_ends_all():
 
 
 @tap.case
+def a_rank_may_end_before_its_operations():
+    needs_mpi()
+    begin = 'import gtorch as torch\nimport gtorch.distributed as dist\ndist.init_process_group()\n'
+    for _ in range(3):
+        status, _out, err = run('-n2', script=begin + 'dist.all_reduce(torch.ones(2000000), async_op=True)\n', **QUIET)
+        assert status == 0 and 'WARNING' not in err, (status, err)
+
+
+@tap.case
+def what_no_rank_answers_is_abandoned():
+    needs_mpi()
+    script = ('import gtorch as torch\nimport gtorch.distributed as dist\ndist.init_process_group()\n'
+              'if RANK == 1:\n    work = dist.irecv(torch.ones(20000), 0)\n')
+    status, _out, err = run('-n2', script=script, **QUIET)
+    assert status == 0, (status, err)
+    has(r'mpi: rank 1 ends, and has waited 5 seconds for other ranks in operations of groups \(1\)', err)
+
+
+@tap.case
 def ranks_that_nobody_has_joined_are_refused():
     needs_mpi()
     variables = {'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port())}

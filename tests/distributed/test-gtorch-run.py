@@ -86,10 +86,10 @@ def arguments_of_the_program_are_its_own():
 @tap.case
 def wrong_values_are_refused():
     cases = {
-        ('--nnodes=0',): r'--nnodes is “0”; it is a number of 1 or more, or MIN:MAX',
+        ('--nnodes=0',): r'--nnodes is “0”; it is a number from 1 to 100000, or MIN:MAX',
         ('--nnodes=3:2',): r'--nnodes is “3:2”',
         ('--nnodes=1:2:3',): r'--nnodes is “1:2:3”',
-        ('-n', 'many'): r'--nproc-per-node is “many”; it is a number of 1 or more, auto, cpu or gpu',
+        ('-n', 'many'): r'--nproc-per-node is “many”; it is a number from 1 to 65536, auto, cpu or gpu',
         ('-n', '0'): r'--nproc-per-node is “0”',
         ('--device=tpu',): r'--device is “tpu”; it is cpu or cuda',
         ('--device=cpu', '-n', 'gpu'): r'--nproc-per-node is gpu, but --device is cpu',

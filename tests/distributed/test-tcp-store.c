@@ -64,7 +64,7 @@ bad_arguments_are_refused (void)
     gboolean wait;
   } cases[] = {
     { 65536, 1, TRUE, 1, FALSE }, { 0, 1, FALSE, 1, FALSE }, { 0, 1, TRUE, -1, FALSE },
-    { 0, -1, TRUE, 1, FALSE },    { 0, 0, TRUE, 1, TRUE },   { 0, 1, TRUE, (gdouble) NAN, FALSE },
+    { 0, -1, TRUE, 1, FALSE },    { 0, -1, TRUE, 1, TRUE },  { 0, 1, TRUE, (gdouble) NAN, FALSE },
   };
   guint i;
 
@@ -77,6 +77,24 @@ bad_arguments_are_refused (void)
                                            NULL, NULL, &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
     }
+}
+
+/* As the defaults of other languages are. */
+static void
+an_unknown_number_of_workers_is_not_waited_for (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTcpStore) server =
+      gtorch_tcp_store_new ("localhost", 0, 0, TRUE, 30, TRUE, NULL, NULL, &error);
+  g_autoptr (GTorchTcpStore) client = NULL;
+
+  g_assert_no_error (error);
+  client = gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, FALSE, 30,
+                                 TRUE, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_null (gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, FALSE,
+                                       30, TRUE, "another", NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
 }
 
 static void
@@ -237,6 +255,7 @@ main (int argc, char **argv)
   ADD (a_wrong_token_is_refused);
   ADD (a_server_for_other_hosts_needs_a_token);
   ADD (bad_arguments_are_refused);
+  ADD (an_unknown_number_of_workers_is_not_waited_for);
   ADD (a_port_is_taken_once);
   ADD (a_client_waits_for_its_server);
   ADD (workers_wait_for_each_other);

@@ -612,6 +612,13 @@ a_profile_is_handed_on (void)
   g_clear_error (&error);
   g_assert_false (gtorch_exporter_set_profile (exporter, big, &error));
   g_clear_error (&error);
+  g_assert_false (gtorch_exporter_set_profile (exporter, "not json", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+  g_clear_error (&error);
+  g_assert_false (gtorch_exporter_add_scalar (exporter, "", 1, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "exporter_add_scalar: the name is empty");
+  g_clear_error (&error);
   g_assert_true (gtorch_exporter_set_profile (exporter, NULL, &error));
   assert_refused (exporter, "GetProfile", NULL, G_DBUS_ERROR_NOT_SUPPORTED, NULL);
 }

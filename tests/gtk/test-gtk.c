@@ -139,6 +139,35 @@ test_bad_tensors_are_refused (void)
   g_assert_nonnull (gtorch_gtk_tensor_paintable_get_texture (paintable)); /* the former one */
 }
 
+/* Weights around 0 are black and white without a range of their own. */
+static void
+test_range_fits_the_numbers (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) pixels =
+      gtorch_tensor_new_from_doubles ((const gdouble[]){ -0.1, 0.1, NAN, 0 }, 4,
+                                      GTORCH_SHAPE (2, 2), GTORCH_DTYPE_FLOAT32, NULL, &error);
+  g_autoptr (GTorchGtkTensorPaintable) paintable = gtorch_gtk_tensor_paintable_new ();
+  guint8 rgba[4];
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_gtk_tensor_paintable_set_tensor (paintable, pixels, &error));
+  gtorch_gtk_tensor_paintable_set_fit_range (paintable, TRUE);
+  WAIT_UNTIL (!gtorch_gtk_tensor_paintable_is_loading (paintable));
+  read_pixel (gtorch_gtk_tensor_paintable_get_texture (paintable), 0, 0, rgba);
+  g_assert_cmpint (rgba[0], ==, 0);
+  read_pixel (gtorch_gtk_tensor_paintable_get_texture (paintable), 1, 0, rgba);
+  g_assert_cmpint (rgba[0], ==, 255);
+  read_pixel (gtorch_gtk_tensor_paintable_get_texture (paintable), 1, 1, rgba);
+  g_assert_cmpint (rgba[0], ==, 128);
+  g_assert_true (gtorch_gtk_tensor_paintable_set_range (paintable, NAN, 0, &error));
+  WAIT_UNTIL (!gtorch_gtk_tensor_paintable_is_loading (paintable));
+  read_pixel (gtorch_gtk_tensor_paintable_get_texture (paintable), 1, 1, rgba);
+  g_assert_cmpint (rgba[0], ==, 255);
+  g_assert_false (gtorch_gtk_tensor_paintable_set_range (paintable, 2, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
 static void
 test_paintable_ends_while_it_reads (void)
 {
@@ -376,6 +405,34 @@ test_run_is_shown_to_its_end (void)
   gtk_window_destroy (GTK_WINDOW (window));
 }
 
+static guint
+count_points (GtkWidget *plot, guint i, const gchar *label)
+{
+  GTorchPlotFigure *figure = gtorch_gtk_plot_get_figure (GTORCH_GTK_PLOT (plot));
+  GListModel *items = gtorch_plot_axes_get_items (gtorch_plot_figure_get_axes (figure, 0, 0, NULL));
+  g_autoptr (GTorchPlotLine) line = g_list_model_get_item (items, i);
+
+  g_assert_cmpstr (gtorch_plot_item_get_label (GTORCH_PLOT_ITEM (line)), ==, label);
+  return gtorch_plot_line_get_n_points (line);
+}
+
+static void
+test_trainers_have_lines_of_their_own (void)
+{
+  g_autoptr (GtkWidget) plot = g_object_ref_sink (gtorch_gtk_plot_new (NULL));
+
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchTrainer) trainer = make_trainer (5);
+
+      gtorch_gtk_plot_follow_trainer (GTORCH_GTK_PLOT (plot), trainer);
+      gtorch_gtk_plot_follow_trainer (GTORCH_GTK_PLOT (plot), trainer);
+      g_assert_true (gtorch_trainer_run (trainer, NULL, NULL));
+      g_assert_cmpuint (count_points (plot, i, i == 0 ? "training" : "training 2"), ==, 20);
+      g_assert_cmpuint (count_points (plot, 0, "training"), ==, 20);
+    }
+}
+
 static void
 test_button_cancels_the_run (void)
 {
@@ -440,12 +497,16 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorchGtk/TensorPaintable/bytes_on_the_cpu_are_not_copied",
                    test_bytes_on_the_cpu_are_not_copied);
   g_test_add_func ("/GTorchGtk/TensorPaintable/colors_of_all_layouts", test_colors_of_all_layouts);
+  g_test_add_func ("/GTorchGtk/TensorPaintable/range_fits_the_numbers",
+                   test_range_fits_the_numbers);
   g_test_add_func ("/GTorchGtk/TensorPaintable/bad_tensors_are_refused",
                    test_bad_tensors_are_refused);
   g_test_add_func ("/GTorchGtk/TensorPaintable/ends_while_it_reads",
                    test_paintable_ends_while_it_reads);
   g_test_add_func ("/GTorchGtk/Plot/follows_its_figure_and_the_style",
                    test_plot_follows_its_figure_and_the_style);
+  g_test_add_func ("/GTorchGtk/Plot/trainers_have_lines_of_their_own",
+                   test_trainers_have_lines_of_their_own);
   g_test_add_func ("/GTorchGtk/ParameterList/lists_with_norms",
                    test_parameters_are_listed_with_norms);
   g_test_add_func ("/GTorchGtk/DevicePanel/shows_the_cpu", test_panel_shows_the_cpu);

@@ -4,9 +4,11 @@
 """GTorch Monitor on a display and a bus of the test's own, beside a program that exports itself. Its pages are shown by
 its actions, and looked at: what each must have on it has a colour. The pictures stay in the folder that is given."""
 
+import gzip
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -183,9 +185,15 @@ def devices_and_a_program_are_shown(session):
     session.act('show', 'abacus')
     assert session.state('show') == name and session.state('show-view') == 'profile'
 
+    session.act('show-view', 'scalars')
+    os.kill(demo.pid, signal.SIGSTOP)
+    time.sleep(8)  # it does not answer
+    session.look('silent', CURVE, 100)
     demo.kill()
-    session.until(lambda: session.state('show') == 'cpu', 'a program that has ended is still shown')
-    assert monitor.poll() is None
+    session.until(lambda: name not in session.names(), 'the program has not ended')
+    time.sleep(1)
+    session.look('ended', CURVE, 100)  # what has been read is still shown
+    assert session.state('show') == name and monitor.poll() is None
     session.call('/org/gtorch/Monitor', 'org.gtk.Actions', 'Activate',
                  GLib.Variant('(sava{sv})', ('quit', [], {})))
     assert monitor.wait(LIMIT) == 0
@@ -207,12 +215,24 @@ def profiles_are_opened_whatever_they_are(session):
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding='utf-8')
+    packed = {'good.json.gz': gzip.compress(texts['good.json'].encode()), 'cut.json.gz': b'\x1f\x8b\x08'}
+    for name, data in packed.items():
+        (folder / name).write_bytes(data)
+        texts[name] = data
     files = [folder / name for name in texts] + [folder / 'missing.json', folder]
     monitor = session.start([PROGRAM, *files])
     session.until(lambda: session.state('show') == f'profile:{len(files)}', 'the last one is not shown')
     for i in range(len(files)):
         session.act('show', f'profile:{i + 1}')
         assert session.state('show') == f'profile:{i + 1}'
+    pages = []
+    for name in ('good.json', 'good.json.gz', 'cut.json.gz'):  # below the title, and beside the list
+        session.act('show', f'profile:{list(texts).index(name) + 1}')
+        time.sleep(1.5)
+        rows = session.picture()
+        save(name, rows)
+        pages.append([row[3 * 300:] for row in rows[80:]])
+    assert pages[0] == pages[1] and pages[0] != pages[2]
     assert monitor.poll() is None
 
 

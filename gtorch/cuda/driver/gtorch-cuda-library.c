@@ -130,6 +130,16 @@ find_library (const gchar *name, const gchar *soname)
   return -1;
 }
 
+/* Takes the path, and drops it if it is there. */
+static void
+add_path (GPtrArray *paths, gchar *path)
+{
+  if (g_ptr_array_find_with_equal_func (paths, path, g_str_equal, NULL))
+    g_free (path);
+  else
+    g_ptr_array_add (paths, path);
+}
+
 static void
 add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
 {
@@ -138,7 +148,7 @@ add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
 
   for (i = 0; list[i] != NULL; i++)
     if (list[i][0] != '\0')
-      g_ptr_array_add (paths, g_build_filename (list[i], soname, NULL));
+      add_path (paths, g_build_filename (list[i], soname, NULL));
 }
 
 /* Opens a library. Searches, in this order: copies that are loaded already (by another framework), the
@@ -160,15 +170,15 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
     return library;
   if (own != NULL)
     add_folders (paths, own, soname);
-  g_ptr_array_add (paths, g_strdup (soname));
+  add_path (paths, g_strdup (soname));
   if (home != NULL)
     {
-      g_ptr_array_add (paths, g_build_filename (home, "lib64", soname, NULL));
-      g_ptr_array_add (paths, g_build_filename (home, "extras/CUPTI/lib64", soname, NULL));
+      add_path (paths, g_build_filename (home, "lib64", soname, NULL));
+      add_path (paths, g_build_filename (home, "extras/CUPTI/lib64", soname, NULL));
     }
   add_folders (paths, gtorch_build_cuda_library_path (), soname);
-  g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/lib64", soname, NULL));
-  g_ptr_array_add (paths, g_build_filename ("/usr/local/cuda/extras/CUPTI/lib64", soname, NULL));
+  add_path (paths, g_build_filename ("/usr/local/cuda/lib64", soname, NULL));
+  add_path (paths, g_build_filename ("/usr/local/cuda/extras/CUPTI/lib64", soname, NULL));
   for (i = 0; i < paths->len; i++)
     {
       library = gtorch_library_open (paths->pdata[i], RTLD_NOW | RTLD_LOCAL);

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define GTORCH_MPI_ABI 2
+#define GTORCH_MPI_ABI 3
 
 typedef enum
 {
@@ -68,11 +68,16 @@ typedef struct
   const int *in_counts, *in_offsets, *out_counts, *out_offsets; /* in elements, one for each rank */
 } GTorchMpiTransfer;
 
+/* Called before MPI ends, in the thread that ends it, maybe twice: waits for operations for a short
+ * time unless is_aborted, and returns whether no other thread is in a call of MPI and none will make
+ * another. */
+typedef int (*GTorchMpiEnd) (int is_aborted);
+
 /* All functions that can fail return 0, or write a message of at most size bytes. */
 typedef struct
 {
   int abi;
-  int (*init) (int *rank, int *n_ranks, char *message, size_t size);
+  int (*init) (int *rank, int *n_ranks, GTorchMpiEnd before_end, char *message, size_t size);
   const char *(*version) (void);
   /* Called by all of these ranks of the world; ranks NULL for all. */
   int (*comm_new) (const int *ranks, int n, int tag, void **comm, char *message, size_t size);

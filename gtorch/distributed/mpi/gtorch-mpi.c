@@ -24,6 +24,7 @@ typedef struct
   MPI_Request request;
 } Request;
 
+static GTorchMpiEnd before_end;
 static MPI_Datatype types[GTORCH_MPI_N_TYPES];
 static MPI_Op float16_ops[GTORCH_MPI_MAX + 1], bfloat16_ops[GTORCH_MPI_MAX + 1];
 
@@ -132,18 +133,44 @@ DEFINE_OP (bfloat16, max_bfloat16, GTORCH_MPI_MAX)
 
 /* --- starting and ending --- */
 
-/* A process that fails ends the others: they would wait for it, and it for them in MPI_Finalize (). */
+/* A process that fails ends the others: they would wait for it, and it for them in MPI_Finalize (). Where a
+ * thread does not come back from a call of MPI, its memory must stay, and MPI is told by the exit alone. */
 static void
 end (int status, void *data)
 {
-  int is_over = 0;
+  int is_over = 0, is_quiet;
 
   (void) data;
   if (MPI_Finalized (&is_over) != MPI_SUCCESS || is_over)
     return;
+  is_quiet = before_end (status != 0);
   if (status != 0)
     MPI_Abort (MPI_COMM_WORLD, status);
-  MPI_Finalize ();
+  else if (is_quiet)
+    MPI_Finalize ();
+}
+
+/* MPI_Finalize () deletes what hangs on this communicator before it does anything else: so threads
+ * stop as well where the program calls it, or another library that has initialized MPI. */
+static int
+end_of_self (MPI_Comm comm, int key, void *value, void *data)
+{
+  (void) comm;
+  (void) key;
+  (void) value;
+  (void) data;
+  return before_end (0) ? MPI_SUCCESS : MPI_ERR_PENDING;
+}
+
+static void
+watch_end (void)
+{
+  int key;
+
+  if (MPI_Comm_create_keyval (MPI_COMM_NULL_COPY_FN, end_of_self, &key, NULL) != MPI_SUCCESS)
+    return;
+  MPI_Comm_set_attr (MPI_COMM_SELF, key, NULL);
+  MPI_Comm_free_keyval (&key);
 }
 
 #ifndef __GLIBC__
@@ -184,10 +211,11 @@ make_types (void)
 }
 
 static int
-init (int *rank, int *n_ranks, char *message, size_t size)
+init (int *rank, int *n_ranks, GTorchMpiEnd end_function, char *message, size_t size)
 {
   int is_initialized = 0, level = MPI_THREAD_MULTIPLE, code;
 
+  before_end = end_function;
   MPI_Initialized (&is_initialized);
   if (is_initialized)
     MPI_Query_thread (&level);
@@ -213,6 +241,7 @@ init (int *rank, int *n_ranks, char *message, size_t size)
       snprintf (message, size, "MPI_Op_create has failed");
       return 1;
     }
+  watch_end ();
   MPI_Comm_rank (MPI_COMM_WORLD, rank);
   MPI_Comm_size (MPI_COMM_WORLD, n_ranks);
   return 0;
