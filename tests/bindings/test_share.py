@@ -5,6 +5,7 @@
 the first two GPUs, where there are any."""
 
 import gc
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -69,6 +70,31 @@ def tensors_in_queues_are_the_same_memory():
             assert done.get() == 'filled'
             assert part.sum().item() == 4 * 7 and part[1, 2].item() == 7
         queue.put(None)
+        _join(process)
+
+
+def _send(queue, go_on):
+    """In another process: sends tensors, and then what they have become. Names nothing of gtorch.multiprocessing."""
+    tensors = [torch.zeros(2), nn.Parameter(torch.zeros(2))]
+    for tensor in tensors:
+        queue.put(tensor)
+    assert go_on.wait(PATIENCE)
+    queue.put([tensor.tolist() for tensor in tensors])
+
+
+@tap.case
+def tensors_that_started_processes_send_are_the_same_memory():
+    for method in ('spawn', 'forkserver', 'fork'):
+        context = multiprocessing.get_context(method)
+        queue, go_on = context.Queue(), context.Event()
+        process = context.Process(target=_send, args=(queue, go_on), daemon=True)
+        process.start()
+        x, weight = queue.get(timeout=PATIENCE), queue.get(timeout=PATIENCE)
+        assert x.is_shared() and weight.is_shared() and isinstance(weight, nn.Parameter), method
+        x.fill_(3)
+        weight.data.fill_(4)
+        go_on.set()
+        assert queue.get(timeout=PATIENCE) == [[3.0, 3.0], [4.0, 4.0]], method
         _join(process)
 
 
