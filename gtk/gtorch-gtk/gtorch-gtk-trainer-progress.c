@@ -80,6 +80,8 @@ update (GTorchGtkTrainerProgress *self)
   g_autofree gchar *text = NULL;
 
   self->is_running = is_running;
+  if (self->bar == NULL)
+    return; /* it is disposed */
   text = self->trainer != NULL ? describe (self) : g_strdup ("");
   gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->bar),
                                  self->trainer != NULL
@@ -172,6 +174,7 @@ gtorch_gtk_trainer_progress_dispose (GObject *object)
   g_clear_object (&self->trainer);
   while ((child = gtk_widget_get_first_child (GTK_WIDGET (self))) != NULL)
     gtk_widget_unparent (child);
+  self->bar = self->label = self->button = NULL;
   g_clear_object (&self->cancellable);
   G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->dispose (object);
 }
