@@ -154,6 +154,27 @@ def memory_that_cannot_move_is_copied():
 
 
 @tap.case
+def memory_that_others_see_does_not_move():
+    for show in (lambda x: x.numpy(), memoryview, torch.from_dlpack, lambda x: x.view(2, 2).T.numpy()):
+        try:
+            x = torch.zeros(4)
+            shown = show(x)
+        except ImportError:
+            continue  # without NumPy
+        queue = mp.SimpleQueue()
+        raises(ValueError, 'would not see it move', x.share_memory_)
+        raises(ValueError, 'would not see it move', queue.put, x)
+        assert not x.is_shared()
+        del shown
+        gc.collect()
+        x.share_memory_()
+        later = show(x)
+        queue.put(x)
+        queue.get().fill_(3)
+        assert x.tolist() == [3.0] * 4 and torch.asarray(later).sum().item() == 12
+
+
+@tap.case
 def a_queue_in_one_process_gives_the_same_memory():
     queue = mp.SimpleQueue()
     for device in DEVICES:
