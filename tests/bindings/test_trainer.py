@@ -26,7 +26,7 @@ import tap  # noqa: E402
 import gtorch as torch  # noqa: E402
 from gtorch import nn  # noqa: E402
 from gtorch.train import Accuracy, JSONLog, Metric, Trainer  # noqa: E402
-from gtorch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from gtorch.utils.data import DataLoader, DistributedSampler, TensorDataset  # noqa: E402
 
 
 def data(n=64):
@@ -417,6 +417,22 @@ def wrong_metrics_and_logs_are_refused():
     tap.raises(TypeError, lambda: make(schedulers=5), 'Trainer(): schedulers must be a list, not int')
     tap.raises(ValueError, lambda: make(monitor='accuracy'), 'monitor', 'validation_loader')
     tap.raises(ValueError, lambda: make(evaluate_every=2), 'evaluate_every', 'validation_loader')
+
+
+@tap.case
+def distributed_samplers_are_told_of_epochs():
+    data = TensorDataset(torch.randn(16, 2), torch.zeros(16, dtype=torch.int64))
+    own = DistributedSampler(data, num_replicas=2, rank=0)
+    given = torch.DistributedSampler.new(16, 2, 0, True, 0, False)
+    inner = torch.TensorDataset.new([torch.randn(16, 2), torch.zeros(16, dtype=torch.int64)])
+    for sampler, loader in ((own, DataLoader(data, batch_size=4, sampler=own)),
+                            (given, torch.DataLoader(dataset=inner, batch_size=4, sampler=given))):
+        module, seen = nn.Linear(2, 2), []
+        trainer = torch.train.Trainer(module, loader, nn.CrossEntropyLoss(),
+                                      torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=3)  # fmt: skip
+        trainer.connect('epoch-done', lambda *_, one=sampler, seen=seen: seen.append(one.epoch))
+        trainer.run()
+        assert seen == [0, 1, 2], (type(sampler), seen)
 
 
 tap.main()

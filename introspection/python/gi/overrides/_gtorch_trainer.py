@@ -46,10 +46,18 @@ class _Batches(GTorch.IterableDataset):
 
     def __init__(self, loader):
         super().__init__()
-        self._loader = loader
+        self._loader, self.trainer = loader, None
 
     def do_iterate(self, _worker, _n_workers):
-        return passing('the loader', lambda: _Source(iter(self._loader)))
+        return passing('the loader', self._iterate)
+
+    def _iterate(self):
+        trainer = self.trainer and self.trainer()
+        batches = getattr(self._loader, 'batch_sampler', None)
+        for sampler in (getattr(self._loader, 'sampler', None), batches, getattr(batches, 'sampler', None)):
+            if trainer is not None and hasattr(sampler, 'set_epoch'):
+                sampler.set_epoch(trainer.epoch)  # as the loop of a program does
+        return _Source(iter(self._loader))
 
     def do_get_length(self):
         return passing('the loader', self._length)
@@ -123,7 +131,10 @@ class _Handler:
         try:
             return self.function(*args)
         except BaseException as error:
-            run = getattr(self.trainer(), '_run', None)
+            trainer = self.trainer()
+            run = getattr(trainer, '_run', None)
+            if run is None and trainer is not None:
+                trainer.stop()  # a run that a widget has begun
             if run is None or not run.take(error):
                 raise
             return None
@@ -234,6 +245,8 @@ def _trainer(raw):
                 raise TypeError(f'Trainer(): metrics must be a dictionary of them by name, not {kind}')
             schedulers, logs = listed(schedulers, 'Trainer(): schedulers'), listed(logs, 'Trainer(): logs')
             construct(self, settings)
+            if isinstance(settings['loader'].dataset, _Batches):
+                settings['loader'].dataset.trainer = self.weak_ref()
             for name, metric in metrics.items():
                 self.add_metric(name, metric)
             for one in schedulers:
