@@ -171,8 +171,8 @@ static const GTorchField fields[] = {
    *
    * The fraction of the device's memory that may be reserved, above 0 and up to 1.
    *
-   * On the CPU the environment does not set it, and memory of other libraries, of pinned tensors and of tensors
-   * that processes share does not count.
+   * On the CPU the environment does not set it, and memory of other libraries, of pinned tensors and of
+   * tensors that processes share does not count.
    *
    * Since: 0.1
    */

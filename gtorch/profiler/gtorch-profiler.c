@@ -38,9 +38,9 @@
  * of the steps are recorded that the program tells of by [method@Profiler.step], and
  * [signal@Profiler::trace-ready] is emitted after each part. Otherwise everything is, from start to stop.
  *
- * One profiler at a time can record in a process. It sees all threads, and threads may share it: while one of
- * them starts it, stops it or goes to the next step, others that do so wait, and what reads a profile reads the
- * one that was finished last.
+ * One profiler at a time can record in a process. It sees all threads, and threads may share it: while one
+ * of them starts it, stops it or goes to the next step, others that do so wait, and what reads a profile
+ * reads the one that was finished last.
  *
  * Since: 0.1
  */

@@ -435,4 +435,35 @@ def distributed_samplers_are_told_of_epochs():
         assert seen == [0, 1, 2], (type(sampler), seen)
 
 
+@tap.case
+def generators_are_loaders_of_one_epoch():
+    batches = [(torch.ones(1, 2), torch.zeros(1, dtype=torch.int64))] * 3
+    module = nn.Linear(2, 2)
+    trainer = torch.train.Trainer(module, (one for one in batches), nn.CrossEntropyLoss(),
+                                  torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=2)  # fmt: skip
+    tap.raises(ValueError, trainer.run, 'generator', 'once')
+    assert trainer.step == 3 and trainer.epoch == 1
+
+
+@tap.case
+def exceptions_end_runs_that_widgets_begin():
+    module = nn.Linear(2, 2)
+    batches = [(torch.ones(1, 2), torch.zeros(1, dtype=torch.int64))] * 100
+    trainer = torch.train.Trainer(module, batches, nn.CrossEntropyLoss(),
+                                  torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=100)  # fmt: skip
+    loop, printed = GLib.MainLoop(), []
+    former, sys.excepthook = sys.excepthook, lambda kind, *_: printed.append(kind)
+
+    def fail(*_args):
+        raise LookupError('a handler')
+
+    trainer.connect('step-done', fail)
+    try:  # as C calls it
+        torch.train.Trainer.run_async.__wrapped__(trainer, None, lambda *_: loop.quit())
+        loop.run()
+    finally:
+        sys.excepthook = former
+    assert trainer.step < 100 and trainer.epoch == 0 and set(printed) <= {LookupError}, (trainer.step, printed)
+
+
 tap.main()

@@ -83,11 +83,11 @@ def _wait():
 
 def _refused(name):
     def function(*_args, **_options):
-        raise NotImplementedError(f'cuda.profiler.{name}(): functions of the runtime library of CUDA are not called; use '
-                                  'gtorch.profiler, or names of ranges by gtorch.cuda.nvtx')
+        raise NotImplementedError(f'cuda.profiler.{name}(): functions of the runtime library of CUDA are not called; '
+                                  'use gtorch.profiler, or names of ranges by gtorch.cuda.nvtx')
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Raises: a function of CUDA's runtime library, by which NVIDIA's tools are told to start or stop."
+    function.__doc__ = "Raises: a function of CUDA's runtime library, by which NVIDIA's tools are started and stopped."
     return function
 
 

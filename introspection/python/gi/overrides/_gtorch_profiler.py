@@ -388,7 +388,7 @@ class profile:  # noqa: N801, the name is PyTorch's
         except GLib.Error as error:
             if not error.matches(GTorch.error_quark(), GTorch.Error.INVALID):
                 raise
-            gc.collect()  # another one that records may have been lost in a cycle, with an exception that was in its way
+            gc.collect()  # another one that records may have been lost in a cycle, with an exception
             self._profiler.start()
 
     def stop(self):

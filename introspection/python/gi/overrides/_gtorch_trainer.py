@@ -46,7 +46,7 @@ class _Batches(GTorch.IterableDataset):
 
     def __init__(self, loader):
         super().__init__()
-        self._loader, self.trainer = loader, None
+        self._loader, self.trainer, self._is_spent = loader, None, False
 
     def do_iterate(self, _worker, _n_workers):
         return passing('the loader', self._iterate)
@@ -57,7 +57,13 @@ class _Batches(GTorch.IterableDataset):
         for sampler in (getattr(self._loader, 'sampler', None), batches, getattr(batches, 'sampler', None)):
             if trainer is not None and hasattr(sampler, 'set_epoch'):
                 sampler.set_epoch(trainer.epoch)  # as the loop of a program does
-        return _Source(iter(self._loader))
+        iterator = iter(self._loader)
+        if iterator is self._loader:
+            if self._is_spent:
+                raise ValueError(f'the loader is a {type(self._loader).__name__}, which can be gone through once: give '
+                                 'a list, or an object whose __iter__() begins anew')
+            self._is_spent = True
+        return _Source(iterator)
 
     def do_get_length(self):
         return passing('the loader', self._length)
