@@ -35,7 +35,8 @@ struct _GTorchGtkParameterList
   GtkWidget parent_instance;
   GTorchModule *module;
   GtkWidget *window, *view;
-  GListModel *rows; /* NULL: no module */
+  GListModel *rows; /* a GListStore; NULL: no module */
+  GTorchMemberModel *members;
   guint interval, timeout;
   GCancellable *cancellable; /* of the norms that are computed; NULL: none are */
 };
@@ -131,6 +132,52 @@ stop_norms (GTorchGtkParameterList *self)
   if (self->cancellable != NULL)
     g_cancellable_cancel (self->cancellable);
   g_clear_object (&self->cancellable);
+}
+
+/* --- rows --- */
+
+/* Replaces the rows that show what was: another name after a change before them, another shape or device. */
+static void
+refresh_rows (GTorchGtkParameterList *self)
+{
+  for (guint i = 0; self->rows != NULL && i < g_list_model_get_n_items (self->rows); i++)
+    {
+      g_autoptr (GTorchGtkParameterRow) row = g_list_model_get_item (self->rows, i);
+      g_autoptr (GTorchGtkParameterRow) fresh =
+          gtorch_gtk_parameter_row_new (gtorch_gtk_parameter_row_get_parameter (row));
+
+      if (gtorch_gtk_parameter_row_equals (row, fresh))
+        continue;
+      stop_norms (self);
+      g_list_store_splice (G_LIST_STORE (self->rows), i, 1, (gpointer *) &fresh, 1);
+    }
+}
+
+/* A GtkMapListModel of GTK 4.8 puts rows that are added before others behind them. */
+static void
+members_changed (GTorchGtkParameterList *self, guint position, guint n_removed, guint n_added,
+                 GListModel *members)
+{
+  g_autoptr (GPtrArray) added = g_ptr_array_new_with_free_func (g_object_unref);
+
+  for (guint i = 0; i < n_added; i++)
+    {
+      g_autoptr (GTorchParameter) parameter = g_list_model_get_item (members, position + i);
+
+      g_ptr_array_add (added, gtorch_gtk_parameter_row_new (parameter));
+    }
+  stop_norms (self);
+  g_list_store_splice (G_LIST_STORE (self->rows), position, n_removed, added->pdata, n_added);
+  gtorch_gtk_parameter_list_update (self);
+}
+
+static void
+drop_rows (GTorchGtkParameterList *self)
+{
+  if (self->members != NULL)
+    g_signal_handlers_disconnect_by_data (self->members, self);
+  g_clear_object (&self->members);
+  g_clear_object (&self->rows);
 }
 
 static gboolean
@@ -284,9 +331,7 @@ gtorch_gtk_parameter_list_dispose (GObject *object)
   g_clear_handle_id (&self->timeout, g_source_remove);
   g_clear_pointer (&self->window, gtk_widget_unparent);
   self->view = NULL;
-  if (self->rows != NULL)
-    g_signal_handlers_disconnect_by_data (self->rows, self);
-  g_clear_object (&self->rows);
+  drop_rows (self);
   g_clear_object (&self->module);
   G_OBJECT_CLASS (gtorch_gtk_parameter_list_parent_class)->dispose (object);
 }
@@ -384,21 +429,6 @@ gtorch_gtk_parameter_list_get_module (GTorchGtkParameterList *self)
   return self->module;
 }
 
-static gpointer
-make_row (gpointer item, gpointer data)
-{
-  g_autoptr (GTorchParameter) parameter = item;
-
-  return gtorch_gtk_parameter_row_new (parameter);
-}
-
-static void
-rows_changed (GTorchGtkParameterList *self)
-{
-  stop_norms (self);
-  gtorch_gtk_parameter_list_update (self);
-}
-
 /**
  * gtorch_gtk_parameter_list_set_module: (set-property module)
  * @self: a table of parameters
@@ -416,24 +446,20 @@ gtorch_gtk_parameter_list_set_module (GTorchGtkParameterList *self, GTorchModule
   if (self->module == module)
     return;
   stop_norms (self);
-  if (self->rows != NULL)
-    g_signal_handlers_disconnect_by_data (self->rows, self);
-  g_clear_object (&self->rows);
+  drop_rows (self);
   g_set_object (&self->module, module);
   if (module != NULL)
     {
       g_autoptr (GtkSelectionModel) selection = NULL;
 
-      self->rows = G_LIST_MODEL (
-          gtk_map_list_model_new (G_LIST_MODEL (
-                                      gtorch_member_model_new (module, GTORCH_MEMBER_KIND_PARAMETER,
-                                                               TRUE)),
-                                  make_row, NULL, NULL));
-      g_signal_connect_swapped (self->rows, "items-changed", G_CALLBACK (rows_changed), self);
+      self->members = gtorch_member_model_new (module, GTORCH_MEMBER_KIND_PARAMETER, TRUE);
+      self->rows = G_LIST_MODEL (g_list_store_new (GTORCH_GTK_TYPE_PARAMETER_ROW));
+      g_signal_connect_swapped (self->members, "items-changed", G_CALLBACK (members_changed), self);
+      members_changed (self, 0, 0, g_list_model_get_n_items (G_LIST_MODEL (self->members)),
+                       G_LIST_MODEL (self->members));
       selection = GTK_SELECTION_MODEL (gtk_no_selection_new (g_object_ref (self->rows)));
       if (self->view != NULL) /* it is not disposed */
         gtk_column_view_set_model (GTK_COLUMN_VIEW (self->view), selection);
-      gtorch_gtk_parameter_list_update (self);
     }
   else if (self->view != NULL)
     gtk_column_view_set_model (GTK_COLUMN_VIEW (self->view), NULL);
@@ -499,7 +525,7 @@ gtorch_gtk_parameter_list_get_rows (GTorchGtkParameterList *self)
  * gtorch_gtk_parameter_list_update:
  * @self: a table of parameters
  *
- * Begins to compute all norms again, unless that goes on.
+ * Compares the rows with the parameters, and begins to compute all norms again, unless that goes on.
  *
  * Since: 0.1
  */
@@ -507,6 +533,9 @@ void
 gtorch_gtk_parameter_list_update (GTorchGtkParameterList *self)
 {
   g_return_if_fail (GTORCH_GTK_IS_PARAMETER_LIST (self));
+  if (self->members != NULL)
+    gtorch_member_model_update (self->members);
+  refresh_rows (self);
   if (self->cancellable != NULL)
     return;
   self->cancellable = g_cancellable_new ();

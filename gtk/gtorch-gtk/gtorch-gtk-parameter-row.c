@@ -20,6 +20,7 @@ struct _GTorchGtkParameterRow
   GObject parent_instance;
   GTorchParameter *parameter;
   gchar *name, *shape, *device;
+  gint dtype;   /* a GTorchDType */
   gdouble norm; /* NaN: not known yet */
 };
 
@@ -169,7 +170,16 @@ gtorch_gtk_parameter_row_new (GTorchParameter *parameter)
   self->name = gtorch_parameter_dup_full_name (parameter);
   self->shape = gtorch_gtk_shape_text (tensor, " × ");
   self->device = gtorch_device_to_string (gtorch_tensor_get_device (tensor));
+  self->dtype = (gint) gtorch_tensor_get_dtype (tensor);
   return self;
+}
+
+gboolean
+gtorch_gtk_parameter_row_equals (GTorchGtkParameterRow *self, GTorchGtkParameterRow *other)
+{
+  return self->parameter == other->parameter && g_strcmp0 (self->name, other->name) == 0
+         && g_str_equal (self->shape, other->shape) && g_str_equal (self->device, other->device)
+         && self->dtype == other->dtype;
 }
 
 void

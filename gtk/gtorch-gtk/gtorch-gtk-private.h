@@ -17,6 +17,9 @@ gchar *gtorch_gtk_shape_text (GTorchTensor *tensor, const gchar *separator);
 GtkWidget *gtorch_gtk_label_new (const gchar *text, const gchar *css_class);
 
 GTorchGtkParameterRow *gtorch_gtk_parameter_row_new (GTorchParameter *parameter);
+/* Whether they show the same, but for the norm. */
+gboolean gtorch_gtk_parameter_row_equals (GTorchGtkParameterRow *self,
+                                          GTorchGtkParameterRow *other);
 void gtorch_gtk_parameter_row_set_norm (GTorchGtkParameterRow *self, gdouble norm);
 
 G_END_DECLS

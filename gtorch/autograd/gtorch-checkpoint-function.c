@@ -88,7 +88,7 @@ call (GTorchCheckpointFunction *self, GTorchTensor **inputs, gsize n_inputs, GEr
   GError *local = NULL;
   GPtrArray *outputs = own (self->func (inputs, n_inputs, self->user_data, &local));
 
-  if (gtorch_callback_ended ("checkpoint", outputs != NULL, local, error))
+  if (gtorch_callback_gave ("checkpoint", outputs, local, error))
     return outputs;
   g_clear_pointer (&outputs, g_ptr_array_unref);
   return NULL;
@@ -405,7 +405,7 @@ gtorch_checkpoint (GTorchCheckpointFunc func, gpointer user_data, GDestroyNotify
     {
       outputs = own (func (inputs, n_inputs, user_data, &local));
       gtorch_saved_tensors_guard_end (guard);
-      if (!gtorch_callback_ended ("checkpoint", outputs != NULL, local, error))
+      if (!gtorch_callback_gave ("checkpoint", outputs, local, error))
         g_clear_pointer (&outputs, g_ptr_array_unref);
     }
   call_unref (once);

@@ -120,7 +120,7 @@ gtorch_functional_call (const GTorchFunctional *self, GPtrArray *inputs, GError 
         g_ptr_array_add (outputs, elements[i]);
       g_free (elements);
     }
-  if (!gtorch_callback_ended (self->op, outputs != NULL, local, error))
+  if (!gtorch_callback_gave (self->op, outputs, local, error))
     return NULL;
   for (i = 0; i < outputs->len; i++)
     if (!GTORCH_IS_TENSOR (outputs->pdata[i])

@@ -100,7 +100,7 @@ user_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpointer
   GTorchImpl *impl;
   UserPacked *made;
 
-  if (!gtorch_callback_ended ("saved_tensors_hooks", object != NULL, local, error))
+  if (!gtorch_callback_gave ("saved_tensors_hooks", object, local, error))
     {
       g_clear_object (&object);
       return FALSE;
@@ -123,7 +123,7 @@ user_unpack (GTorchSavedHooks *hooks, gpointer packed, GError **error)
   g_autoptr (GTorchTensor) tensor = self->unpack (one->object, self->unpack_data, &local);
   GTorchImpl *impl = NULL, *kept;
 
-  if (!gtorch_callback_ended ("saved_tensors_hooks", tensor != NULL, local, error))
+  if (!gtorch_callback_gave ("saved_tensors_hooks", tensor, local, error))
     return NULL;
   if (GTORCH_IS_TENSOR (tensor))
     impl = gtorch_tensor_unwrap (tensor);

@@ -11,6 +11,9 @@ G_BEGIN_DECLS
  * one up if it failed without. */
 gboolean gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error);
 
+/* The same for a function that gives an object, or NULL with an error. */
+gboolean gtorch_callback_gave (const gchar *op, gpointer result, GError *local, GError **error);
+
 /* Fails if what a program's function gave back is not of the type, which C does not see to: drops the object
  * that `place` refers to then. The function is the name of a method, or words that are marked by N_ (). */
 gboolean gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, GType type,

@@ -24,6 +24,18 @@ gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError 
 }
 
 gboolean
+gtorch_callback_gave (const gchar *op, gpointer result, GError *local, GError **error)
+{
+  if (result == NULL && local == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                   _ ("%s: the function gave nothing, without an error"), op);
+      return FALSE;
+    }
+  return gtorch_callback_ended (op, TRUE, local, error);
+}
+
+gboolean
 gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, GType type,
                        GError **error)
 {

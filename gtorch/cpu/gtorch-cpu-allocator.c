@@ -543,28 +543,41 @@ pages_give (gpointer data, gsize size)
 
 /* --- small and large storages --- */
 
-/* Returns whether `n` more bytes from the system fit. If they do not, empties the cache and signals memory
- * pressure first. */
+/* Whether `n` more bytes from the system fit. */
 static gboolean
-make_room (GTorchDevice *device, gsize n)
+has_room (GTorchDevice *device, gsize n)
 {
+  const gdouble fraction = gtorch_allocator_get_memory_fraction (device->allocator);
+  const guint64 reserved = MAX (levels_bytes (reserved_levels), 0);
   guint64 limit = memory_limit ();
-  guint round;
 
-  for (round = 0; round < 3; round++)
+  if (fraction < 1)
+    limit = MIN (limit, (guint64) (fraction * gtorch_device_get_total_memory (device)));
+  return n <= limit && reserved <= limit - n;
+}
+
+#define MAX_RETRIES 4
+
+/* After an allocation of `n` bytes has failed for the (round + 1)-th time: frees what is cached, or lets the
+ * program free memory, and returns whether that was done. */
+static gboolean
+free_some (GTorchDevice *device, gsize n, guint *round)
+{
+  switch ((*round)++)
     {
-      guint64 reserved = MAX (levels_bytes (reserved_levels), 0);
-
-      if (n <= limit && reserved <= limit - n)
-        return TRUE;
-      if (n > limit)
-        return FALSE;
-      if (round == 0)
-        gtorch_cpu_empty_cache (device);
-      else if (round == 1 && !gtorch_device_memory_pressure (device, n))
+    case 0:
+      break;
+    case 1:
+      if (gtorch_allocator_memory_pressure (device->allocator, n))
+        break;
+      (*round)++;
+      G_GNUC_FALLTHROUGH;
+    default:
+      if (*round > MAX_RETRIES || !gtorch_allocator_out_of_memory (device->allocator, n))
         return FALSE;
     }
-  return FALSE;
+  gtorch_cpu_empty_cache (device);
+  return TRUE;
 }
 
 static void
@@ -599,23 +612,26 @@ storage_init (GTorchStorage *storage, GTorchDevice *device, gpointer data, gsize
 static GTorchStorage *
 alloc_large (GTorchDevice *device, gsize n_bytes, GError **error)
 {
-  gsize grain = n_bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64 * 1024;
-  gpointer data = NULL;
+  const gsize grain = n_bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64 * 1024;
+  const gsize wanted =
+      n_bytes > G_MAXSSIZE - grain ? G_MAXSIZE : (n_bytes + grain - 1) / grain * grain;
+  gpointer data;
+  guint round = 0;
   gsize size;
 
-  if (n_bytes > G_MAXSSIZE - grain)
+  for (;;)
     {
-      set_out_of_memory (device, n_bytes, error);
-      return NULL;
-    }
-  size = (n_bytes + grain - 1) / grain * grain;
-  data = pages_take (&size);
-  if (data == NULL && make_room (device, size))
-    data = pages_map (size);
-  if (data == NULL)
-    {
-      set_out_of_memory (device, n_bytes, error);
-      return NULL;
+      size = wanted;
+      data = pages_take (&size);
+      if (data == NULL && has_room (device, size))
+        data = pages_map (size);
+      if (data != NULL)
+        break;
+      if (!free_some (device, n_bytes, &round))
+        {
+          set_out_of_memory (device, n_bytes, error);
+          return NULL;
+        }
     }
   ASAN_POISON_MEMORY_REGION ((gchar *) data + n_bytes, size - n_bytes);
   flow_add (&flows[1], TRUE, size, n_bytes);
@@ -628,8 +644,9 @@ static G_GNUC_NO_INLINE GTorchStorage *
 alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache *cache,
                    GError **error)
 {
-  gsize size = class_size (index);
+  const gsize size = class_size (index);
   gpointer block = NULL;
+  guint round = 0;
 
   if (cache != NULL && cache->flushes != __atomic_load_n (&flushes, __ATOMIC_RELAXED))
     {
@@ -638,12 +655,13 @@ alloc_from_system (GTorchDevice *device, gsize n_bytes, guint index, ThreadCache
     }
   /* a block that will not be reused ends where the elements end, so that tools detect accesses past the end
    */
-  if (!make_room (device, size)
-      || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
-    {
-      set_out_of_memory (device, n_bytes, error);
-      return NULL;
-    }
+  while (!has_room (device, size)
+         || posix_memalign (&block, ALIGNMENT, HEADER + (is_caching () ? size : n_bytes)) != 0)
+    if (!free_some (device, n_bytes, &round))
+      {
+        set_out_of_memory (device, n_bytes, error);
+        return NULL;
+      }
   count_reserved (size, FALSE);
   flow_in (cache, size, n_bytes);
   count (device, cache, size);

@@ -60,7 +60,7 @@ collate (GTorchFetcher *self, GTorchSample **samples, gsize n, GError **error)
   if (priv->collate == NULL)
     return gtorch_sample_collate (samples, n, error);
   batch = priv->collate (samples, n, priv->collate_data, &local);
-  if (gtorch_callback_ended ("collate", batch != NULL, local, error))
+  if (gtorch_callback_gave ("collate", batch, local, error))
     return batch;
   g_clear_pointer (&batch, gtorch_sample_unref);
   return NULL;
@@ -444,7 +444,7 @@ gtorch_fetcher_fetch (GTorchFetcher *self, guint worker, GTorchSize *indices,
   GTorchSample *batch =
       GTORCH_FETCHER_GET_CLASS (self)->fetch (self, worker, values, n, cancellable, &local);
 
-  if (gtorch_callback_ended ("fetcher: fetch", batch != NULL, local, error))
+  if (gtorch_callback_gave ("fetcher: fetch", batch, local, error))
     return batch;
   g_clear_pointer (&batch, gtorch_sample_unref);
   return NULL;

@@ -116,7 +116,7 @@ gtorch_iterable_dataset_iterate (GTorchIterableDataset *self, guint worker, guin
       return NULL;
     }
   source = GTORCH_ITERABLE_DATASET_GET_CLASS (self)->iterate (self, worker, n_workers, &local);
-  if (!gtorch_callback_ended ("dataset: iterate", source != NULL, local, error))
+  if (!gtorch_callback_gave ("dataset: iterate", source, local, error))
     {
       g_clear_object (&source);
       return NULL;

@@ -54,7 +54,7 @@ map_tensor (GTorchSample *self, GTorchSampleMapFunc func, gpointer user_data, GE
   GError *local = NULL;
   GTorchTensor *tensor = func (self->tensor, user_data, &local);
 
-  if (!gtorch_callback_ended ("sample_map_tensors", tensor != NULL, local, error))
+  if (!gtorch_callback_gave ("sample_map_tensors", tensor, local, error))
     {
       g_clear_object (&tensor);
       return NULL;

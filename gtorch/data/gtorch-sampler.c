@@ -120,7 +120,7 @@ gtorch_sampler_iterate (GTorchSampler *self, guint64 epoch, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_SAMPLER (self), NULL);
   source = GTORCH_SAMPLER_GET_CLASS (self)->iterate (self, epoch, &local);
-  if (!gtorch_callback_ended ("sampler: iterate", source != NULL, local, error))
+  if (!gtorch_callback_gave ("sampler: iterate", source, local, error))
     {
       g_clear_object (&source);
       return NULL;

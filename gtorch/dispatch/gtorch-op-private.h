@@ -129,7 +129,7 @@ typedef enum
   GTORCH_OP_FLAG_FACTORS = 1 << 6,    /* the compute dtype must be able to represent its doubles */
   GTORCH_OP_FLAG_DIVIDES = 1 << 7,    /* integer division by 0 is an error where the host sees it */
   GTORCH_OP_FLAG_POWERS = 1 << 8,     /* integers must not have a negative number as exponent */
-  GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first input must be in [0, 1], like DIVIDES */
+  GTORCH_OP_FLAG_PROBABILITY = 1 << 9, /* the first two inputs must be in [0, 1], like DIVIDES */
   GTORCH_OP_FLAG_UNREAD = 1 << 10,     /* does not use the values of its inputs */
   GTORCH_OP_FLAG_UNSET = 1 << 11,      /* only allocates, and writes nothing */
   GTORCH_OP_FLAG_OVERWRITES = 1 << 12, /* in place, every element is written and none is read */

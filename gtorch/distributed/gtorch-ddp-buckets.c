@@ -167,7 +167,7 @@ call_hook (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **erro
   gtorch_grad_bucket_prepare (bucket->face, bucket->flat, is_last);
   result = self->hook (bucket->face, self->hook_data, &failure);
   gtorch_grad_bucket_prepare (bucket->face, bucket->flat, is_last);
-  if (!gtorch_callback_ended ("comm_hook", result != NULL, failure, error)
+  if (!gtorch_callback_gave ("comm_hook", result, failure, error)
       || !gtorch_callback_check ("comm_hook", "the function", &result, GTORCH_TYPE_TENSOR, error))
     return FALSE;
   if (gtorch_tensor_get_numel (result) != gtorch_tensor_get_numel (bucket->flat))

@@ -17,7 +17,12 @@ gboolean gtorch_shared_memory_is_lasting (GTorchSharedMemory *self);
 GTorchStorage *gtorch_shared_memory_make_storage (GTorchSharedMemory *self, gsize n_bytes);
 /* Returns the memory in which the storage is, borrowed, or NULL. */
 GTorchSharedMemory *gtorch_shared_memory_find (const GTorchStorage *storage);
-/* Moves a storage of the host, which the library has allocated and no work uses, to lasting memory. */
+/* Lets others have the address of a storage, which does not move until they have given it back. Adds a
+ * reference to the storage, which the second function drops. */
+GTorchStorage *gtorch_shared_memory_hold_address (GTorchStorage *storage);
+void gtorch_shared_memory_drop_address (GTorchStorage *storage);
+/* Moves a storage of the host, which the library has allocated and no work uses, to lasting memory; FALSE
+ * with GTORCH_ERROR_INVALID if others have its address. */
 gboolean gtorch_shared_memory_move (GTorchStorage *storage, GError **error);
 
 G_END_DECLS

@@ -577,14 +577,66 @@ gtorch_shared_memory_find (const GTorchStorage *storage)
                                                       : NULL;
 }
 
+static GMutex lent_lock;
+GTORCH_FORK_LOCK (lent_lock);
+static GHashTable *lent; /* under the lock: how often by storage, of those that could move */
+
+GTorchStorage *
+gtorch_shared_memory_hold_address (GTorchStorage *storage)
+{
+  gtorch_storage_ref (storage);
+  if (storage->free_func != NULL || !gtorch_device_is_host (storage->device))
+    return storage;
+  g_mutex_lock (&lent_lock);
+  if (lent == NULL)
+    lent = g_hash_table_new (NULL, NULL);
+  g_hash_table_insert (lent, storage,
+                       GUINT_TO_POINTER (GPOINTER_TO_UINT (g_hash_table_lookup (lent, storage))
+                                         + 1));
+  g_mutex_unlock (&lent_lock);
+  return storage;
+}
+
+void
+gtorch_shared_memory_drop_address (GTorchStorage *storage)
+{
+  guint n;
+
+  if (storage->free_func == NULL && gtorch_device_is_host (storage->device))
+    {
+      g_mutex_lock (&lent_lock);
+      n = GPOINTER_TO_UINT (g_hash_table_lookup (lent, storage));
+      if (n > 1)
+        g_hash_table_insert (lent, storage, GUINT_TO_POINTER (n - 1));
+      else
+        g_hash_table_remove (lent, storage);
+      g_mutex_unlock (&lent_lock);
+    }
+  gtorch_storage_unref (storage);
+}
+
 gboolean
 gtorch_shared_memory_move (GTorchStorage *storage, GError **error)
 {
   GTorchSharedMemory *self = gtorch_shared_memory_new_lasting (storage->n_bytes, error);
+  guint n;
 
   if (self == NULL)
     return FALSE;
-  GTORCH_DEVICE_GET_CLASS (storage->device)
-      ->shares->move (storage, self->map + HEAD, g_object_unref, self);
-  return TRUE;
+  g_mutex_lock (&lent_lock);
+  n = lent != NULL ? GPOINTER_TO_UINT (g_hash_table_lookup (lent, storage)) : 0;
+  if (n == 0)
+    GTORCH_DEVICE_GET_CLASS (storage->device)
+        ->shares->move (storage, self->map + HEAD, g_object_unref, self);
+  g_mutex_unlock (&lent_lock);
+  if (n == 0)
+    return TRUE;
+  g_object_unref (self);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("share_memory: %u arrays, buffers or tensors of other libraries have the memory "
+                  "of "
+                  "the tensor, and would not see it move: share it before it is given to them, or "
+                  "clone it"),
+               n);
+  return FALSE;
 }

@@ -22,6 +22,7 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "elements/gtorch-shared-memory-private.h"
 #include "elements/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -46,6 +47,7 @@ gtorch_tensor_get_bytes (GTorchTensor *self, GError **error)
 {
   g_autoptr (GTorchImpl) host = NULL;
   g_autoptr (GTorchImpl) flat = NULL;
+  GTorchStorage *storage;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
 
@@ -66,9 +68,9 @@ gtorch_tensor_get_bytes (GTorchTensor *self, GError **error)
     }
   if (flat->numel == 0)
     return g_bytes_new (NULL, 0);
+  storage = gtorch_shared_memory_hold_address (flat->storage);
   return g_bytes_new_with_free_func (gtorch_impl_data (flat), gtorch_impl_n_bytes (flat),
-                                     (GDestroyNotify) gtorch_storage_unref,
-                                     gtorch_storage_ref (flat->storage));
+                                     (GDestroyNotify) gtorch_shared_memory_drop_address, storage);
 }
 
 /* Changes the units of the layout from elements of @from bytes to those of @to. */

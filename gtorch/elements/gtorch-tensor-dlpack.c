@@ -20,6 +20,7 @@
 #include "gtorch-ops-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "elements/gtorch-shared-memory-private.h"
 #include "elements/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -39,7 +40,7 @@ typedef struct
 static void
 exported_free (Exported *exported)
 {
-  gtorch_storage_unref (exported->storage);
+  gtorch_shared_memory_drop_address (exported->storage);
   g_free (exported);
 }
 
@@ -197,7 +198,7 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
     return NULL;
 
   exported = g_malloc0 (sizeof (Exported) + 2 * impl->n_dims * sizeof (gint64));
-  exported->storage = gtorch_storage_ref (impl->storage);
+  exported->storage = gtorch_shared_memory_hold_address (impl->storage);
   if (versioned)
     {
       exported->versioned.major = GTORCH_DLPACK_MAJOR;

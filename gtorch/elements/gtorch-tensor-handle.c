@@ -171,7 +171,8 @@ share_host_memory (GTorchImpl *impl, GError **error)
  * gtorch_tensor_share_memory (weights, &error);
  * ```
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for pinned memory and memory of other
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID while another library has the
+ *   memory, by DLPack or as bytes, with %GTORCH_ERROR_NOT_SUPPORTED for pinned memory and memory of other
  *   libraries, %GTORCH_ERROR_RELEASED for a tensor without memory, %GTORCH_ERROR_CAPTURE in a capture, or
  *   %GTORCH_ERROR_OUT_OF_MEMORY
  *

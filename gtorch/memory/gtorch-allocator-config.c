@@ -361,6 +361,8 @@ gtorch_allocator_config_read (GTorchAllocator *self)
   for (i = 0; i < G_N_ELEMENTS (names) && text == NULL; i++)
     if ((text = gtorch_getenv (names[i])) != NULL)
       parse (&self->config, text, names[i], NULL);
+  if (gtorch_device_is_host (self->device))
+    self->config.fraction = 1; /* the environment speaks of GPUs */
   value = gtorch_getenv ("GTORCH_ALLOC");
   if (value != NULL)
     {

@@ -220,7 +220,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   allocated = g_format_size_full (held, G_FORMAT_SIZE_IEC_UNITS);
   kept = g_format_size_full (unused, G_FORMAT_SIZE_IEC_UNITS);
 
-  if (self->config.fraction < 1 && !is_cpu)
+  if (self->config.fraction < 1)
     {
       g_autofree gchar *limit =
           g_format_size_full (self->config.fraction * total, G_FORMAT_SIZE_IEC_UNITS);

@@ -171,6 +171,9 @@ static const GTorchField fields[] = {
    *
    * The fraction of the device's memory that may be reserved, above 0 and up to 1.
    *
+   * On the CPU the environment does not set it, and memory of other libraries, of pinned tensors and of
+   * tensors that processes share does not count.
+   *
    * Since: 0.1
    */
   { "memory-fraction",
@@ -193,7 +196,7 @@ static const GTorchField fields[] = {
    * GTorchAllocator:gc-threshold:
    *
    * The fraction of the reservable memory from which on cached memory is returned before more is reserved;
-   * 0 for never.
+   * 0 for never. On the CPU it has no effect: what is cached there has a limit of its own.
    *
    * Since: 0.1
    */

@@ -14,6 +14,8 @@ enum
 {
   GTORCH_RAW_LINK =
       GTORCH_N_RECORD_KINDS, /* the operation `id` was recorded with the number `sequence` */
+  GTORCH_RAW_OPEN, /* a range of the kind `flags` has begun; its record comes at its end */
+  GTORCH_RAW_GONE, /* another thread than its own has ended the range `id` */
 };
 
 typedef struct

@@ -36,7 +36,6 @@
 #include "stream/gtorch-stream-private.h"
 
 #define PAGE_SIZE    (64 * 1024 - 64)
-#define MAX_DEPTH    128
 #define MAX_INPUTS   64
 #define MAX_TEXT     8192
 #define THREAD_SHIFT 40 /* ids: the number of the thread, and a counter of it */
@@ -51,7 +50,7 @@ struct _Page
 
 typedef struct
 {
-  guint64 id;
+  guint64 id, parent; /* parent: once it is off the stack */
   gint64 start;
   gconstpointer what; /* a call, an operation's class, a replay or a name */
   guint8 kind;
@@ -73,8 +72,8 @@ struct _Buffer
   guint64 n_ids;
   guint64 last_op; /* id of the operation that ended last */
   guint recording; /* that the stack belongs to */
-  guint depth;     /* may be more than there is room for */
-  Frame frames[MAX_DEPTH];
+  guint depth, room;
+  Frame *frames;
 };
 
 const GTorchGpuTracer *gtorch_gpu_tracer;
@@ -156,7 +155,7 @@ buffer_get (void)
     {
       guint i;
 
-      for (i = 0; i < MIN (self->depth, MAX_DEPTH); i++)
+      for (i = 0; i < self->depth; i++)
         g_clear_object (&self->frames[i].event);
       self->depth = 0;
       self->recording = current;
@@ -250,6 +249,7 @@ gtorch_profile_buffers_list_threads (void)
         }
       *at = self->next;
       g_free (self->first);
+      g_free (self->frames);
       g_free (self);
     }
   g_mutex_unlock (&lock);
@@ -261,13 +261,13 @@ gtorch_profile_buffers_list_threads (void)
 static inline Frame *
 top_of (Buffer *self)
 {
-  return self->depth > 0 && self->depth <= MAX_DEPTH ? &self->frames[self->depth - 1] : NULL;
+  return self->depth > 0 ? &self->frames[self->depth - 1] : NULL;
 }
 
 static inline guint64
 parent_of (Buffer *self, guint depth)
 {
-  return depth == 0 ? 0 : self->frames[MIN (depth, MAX_DEPTH) - 1].id;
+  return depth == 0 ? 0 : self->frames[depth - 1].id;
 }
 
 static void
@@ -294,9 +294,12 @@ push (Buffer *self, GTorchRecordKind kind, gconstpointer what)
   Frame *frame;
 
   self->n_ids++;
-  if (G_UNLIKELY (self->depth++ >= MAX_DEPTH))
-    return NULL;
-  frame = &self->frames[self->depth - 1];
+  if (G_UNLIKELY (self->depth == self->room))
+    {
+      self->room = MAX (2 * self->room, 64);
+      self->frames = g_renew (Frame, self->frames, self->room);
+    }
+  frame = &self->frames[self->depth++];
   frame->id = ((guint64) (self->number + 1) << THREAD_SHIFT) + self->n_ids;
   frame->what = what;
   frame->kind = kind;
@@ -306,28 +309,31 @@ push (Buffer *self, GTorchRecordKind kind, gconstpointer what)
   return frame;
 }
 
-/* Takes the youngest event of this kind off the stack, with what has not ended inside of it; FALSE if there
- * is none. */
+static inline gboolean
+is_range (const Frame *frame)
+{
+  return frame->kind == GTORCH_RECORD_RANGE || frame->kind == GTORCH_RECORD_STEP;
+}
+
+/* Takes the youngest event of this kind off the stack; FALSE if there is none. What has not ended inside of
+ * it goes, too, but for ranges: they may overlap, such as those of tasks that take turns in a thread. */
 static inline gboolean
 pop (Buffer *self, GTorchRecordKind kind, gconstpointer what, Frame *popped)
 {
-  guint i;
+  guint i, j;
 
-  if (G_UNLIKELY (self->depth > MAX_DEPTH))
-    {
-      self->depth--;
-      return FALSE;
-    }
   for (i = self->depth; i-- > 0;)
     {
-      Frame *frame = &self->frames[i];
-
-      if (frame->kind != kind || frame->what != what)
+      if (self->frames[i].kind != kind || self->frames[i].what != what)
         continue;
-      while (self->depth > i + 1)
-        frame_clear (&self->frames[--self->depth]);
+      *popped = self->frames[i];
+      popped->parent = parent_of (self, i);
+      for (j = i + 1; j < self->depth; j++)
+        if (is_range (&self->frames[j]))
+          self->frames[i++] = self->frames[j];
+        else
+          frame_clear (&self->frames[j]);
       self->depth = i;
-      *popped = *frame;
       if (popped->is_pushed)
         gtorch_gpu_tracer->pop ();
       return TRUE;
@@ -337,6 +343,7 @@ pop (Buffer *self, GTorchRecordKind kind, gconstpointer what, Frame *popped)
 
 /* --- records --- */
 
+/* Of a frame that is off the stack. */
 static inline GTorchRaw *
 raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
 {
@@ -347,7 +354,7 @@ raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
                       .name = name,
                       .start = frame->start,
                       .id = frame->id,
-                      .parent = parent_of (self, self->depth) };
+                      .parent = frame->parent };
   return raw;
 }
 
@@ -537,10 +544,7 @@ profile_prepare (GTorchOpCall *call)
       drop_pending (self);
     }
   frame = push (self, GTORCH_RECORD_OP, call);
-  if (frame != NULL)
-    frame->is_pending = TRUE;
-  else
-    self->depth--;
+  frame->is_pending = TRUE;
 }
 
 static gboolean
@@ -554,8 +558,6 @@ profile_call_begin (GTorchStream *stream, GTorchOpCall *call, GError **error)
       drop_pending (self);
       frame = push (self, GTORCH_RECORD_OP, call);
     }
-  if (frame == NULL)
-    return TRUE;
   frame->is_pending = FALSE;
   if (!gtorch_device_is_host (call->device) || (call->op->flags & GTORCH_OP_FLAG_DEVICES))
     begin_on_device (frame, call->device, stream);
@@ -655,8 +657,7 @@ profile_replay_begin (GTorchReplay *replay, GError **error)
 
   drop_pending (self);
   frame = push (self, GTORCH_RECORD_REPLAY, replay);
-  if (frame != NULL)
-    begin_on_device (frame, replay->stream->device, replay->stream);
+  begin_on_device (frame, replay->stream->device, replay->stream);
   return TRUE;
 }
 
@@ -843,6 +844,30 @@ tell_range (const gchar *name)
     }
 }
 
+static void
+write_range (Buffer *self, const Frame *frame, guint kind, const gchar *name)
+{
+  const gsize length = MIN (strlen (name), MAX_TEXT) + 1;
+  GTorchRaw *raw = raw_begin (self, (sizeof *raw + length + 7) & ~(gsize) 7, frame, NULL);
+
+  raw->kind = kind;
+  raw->flags = frame->kind;
+  raw->end = kind == GTORCH_RAW_OPEN ? frame->start : gtorch_profile_now ();
+  raw->text = length;
+  memcpy (raw + 1, name, length - 1);
+  ((char *) (raw + 1))[length - 1] = '\0';
+  buffer_publish (self, raw);
+}
+
+static void
+write_gone (Buffer *self, guint64 id)
+{
+  GTorchRaw *raw = buffer_reserve (self, sizeof *raw);
+
+  *raw = (GTorchRaw){ .size = sizeof *raw, .kind = GTORCH_RAW_GONE, .id = id };
+  buffer_publish (self, raw);
+}
+
 guint64
 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name)
 {
@@ -856,32 +881,25 @@ gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name)
   self = buffer_get ();
   drop_pending (self);
   frame = push (self, kind, NULL);
-  if (frame == NULL)
-    return 0;
   frame->what = GSIZE_TO_POINTER (frame->id);
+  frame->parent = parent_of (self, self->depth - 1);
+  write_range (self, frame, GTORCH_RAW_OPEN, name);
   return frame->id;
 }
 
 void
 gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name)
 {
-  gsize length;
   Buffer *self;
   Frame frame;
-  GTorchRaw *raw;
 
   if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0))
     tell_range (NULL);
   if (id == 0 || __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
     return;
   self = buffer_get ();
-  if (!pop (self, kind, GSIZE_TO_POINTER (id), &frame))
-    return;
-  length = MIN (strlen (name), MAX_TEXT) + 1;
-  raw = raw_begin (self, (sizeof *raw + length + 7) & ~(gsize) 7, &frame, NULL);
-  raw->end = gtorch_profile_now ();
-  raw->text = length;
-  memcpy (raw + 1, name, length - 1);
-  ((char *) (raw + 1))[length - 1] = '\0';
-  buffer_publish (self, raw);
+  if (id >> THREAD_SHIFT != self->number + 1)
+    write_gone (self, id);
+  else if (pop (self, kind, GSIZE_TO_POINTER (id), &frame))
+    write_range (self, &frame, kind, name);
 }

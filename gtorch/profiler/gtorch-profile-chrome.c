@@ -27,7 +27,7 @@ typedef struct
 {
   GTorchTrace *trace;
   GTorchProfileSettings settings;
-  GHashTable *metadata;
+  gchar **metadata; /* keys and values by turns */
   const GTorchRecord *records;
   guint n;
   const GTorchTraceThread *threads;
@@ -297,8 +297,7 @@ write_names (Chrome *chrome, GString *text)
 static void
 write_head (Chrome *chrome, GString *text)
 {
-  GHashTableIter iter;
-  gpointer key, value;
+  gchar **entry;
   const GTorchProfileSettings *settings = &chrome->settings;
 
   g_string_append_printf (text,
@@ -310,12 +309,11 @@ write_head (Chrome *chrome, GString *text)
                           gtorch_trace_get_realtime_offset (chrome->trace), settings->record_shapes,
                           settings->profile_memory, settings->with_stack, settings->with_flops);
   gtorch_json_write_string (text, g_get_host_name (), -1);
-  g_hash_table_iter_init (&iter, chrome->metadata);
-  while (g_hash_table_iter_next (&iter, &key, &value))
+  for (entry = chrome->metadata; *entry != NULL; entry += 2)
     {
       g_string_append (text, ",\n  ");
-      gtorch_json_write_string (text, key, -1);
-      g_string_append_printf (text, ": %s", (const gchar *) value);
+      gtorch_json_write_string (text, entry[0], -1);
+      g_string_append_printf (text, ": %s", entry[1]);
     }
   g_string_append (text, ",\n  \"traceEvents\": [");
 }
@@ -376,17 +374,19 @@ gtorch_profiler_export_chrome_trace (GTorchProfiler *self, GFile *file, GCancell
                                      GError **error)
 {
   Chrome chrome = { .is_first = TRUE, .pid = getpid () };
+  g_autoptr (GTorchTrace) trace = NULL;
+  g_auto (GStrv) metadata = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  chrome.trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
-  if (chrome.trace == NULL)
+  chrome.trace = trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
+  if (trace == NULL)
     return FALSE;
   gtorch_profiler_get_settings (self, &chrome.settings);
-  chrome.metadata = gtorch_profiler_get_metadata (self);
+  chrome.metadata = metadata = gtorch_profiler_dup_metadata (self);
   chrome.records = gtorch_trace_get_records (chrome.trace, &chrome.n);
   chrome.threads = gtorch_trace_get_threads (chrome.trace, &chrome.n_threads);
   return gtorch_profile_file_save (file, write_chrome, &chrome, cancellable, error);

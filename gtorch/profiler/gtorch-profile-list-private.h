@@ -15,8 +15,9 @@ typedef struct
 } GTorchProfileSettings;
 
 void gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *settings);
-/* JSON by key. */
-GHashTable *gtorch_profiler_get_metadata (GTorchProfiler *self);
+
+/* Keys and values in JSON by turns; (transfer full). */
+gchar **gtorch_profiler_dup_metadata (GTorchProfiler *self);
 /* The last finished trace, or NULL with an error that begins with `what`. */
 GTorchTrace *gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error);
 

@@ -168,6 +168,7 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
 {
   static const gchar who[] = "profiler_export_memory_timeline";
   Timeline timeline = { NULL };
+  g_autoptr (GTorchTrace) trace = NULL;
   g_autoptr (GArray) order = NULL;
   g_autofree gchar *name = NULL;
   GTorchProfileSettings settings;
@@ -180,8 +181,8 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  timeline.trace = gtorch_profiler_need_trace (self, who, error);
-  if (timeline.trace == NULL)
+  timeline.trace = trace = gtorch_profiler_need_trace (self, who, error);
+  if (trace == NULL)
     return FALSE;
   gtorch_profiler_get_settings (self, &settings);
   if (!settings.profile_memory)
@@ -283,8 +284,8 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
 {
   static const gchar who[] = "profiler_export_stacks";
   g_autoptr (GTorchProfileList) events = NULL;
+  g_autoptr (GTorchTrace) trace = NULL;
   GTorchProfileSettings settings;
-  GTorchTrace *trace;
   Stacks stacks;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);

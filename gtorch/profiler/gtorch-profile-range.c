@@ -25,9 +25,11 @@
  * }
  * ```
  *
- * Languages with a garbage collector call [method@ProfileRange.end], or [func@record_function]. A range
- * belongs to the thread that has begun it; one that another thread ends is not in the profile, and neither
- * is one that a profiler sees only a part of. While no profiler records, a range costs some nanoseconds.
+ * Languages with a garbage collector call [method@ProfileRange.end], or [func@record_function]. Ranges of a
+ * thread may overlap without one being in the other, such as those of tasks that take turns; an operation is
+ * in the range that began last. A range belongs to the thread that has begun it: one that another thread ends
+ * is not in the profile, and neither is one that began before the profile. One that has not ended when the
+ * profile ends lasts until then. While no profiler records, a range costs some nanoseconds.
  *
  * Since: 0.1
  */

@@ -203,7 +203,6 @@ gtorch_profiler_export_sysprof (GTorchProfiler *self, GFile *file, GCancellable 
   trace = gtorch_profiler_need_trace (self, "profiler_export_sysprof", error);
   if (trace == NULL)
     return FALSE;
-  gtorch_trace_ref (trace);
 #ifdef HAVE_SYSPROF
   {
     g_autoptr (GBytes) bytes = make_capture (trace, error);

@@ -49,6 +49,8 @@ struct _GTorchTraceBuilder
   GTorchTrace *trace;
   GArray *made;      /* Made */
   GArray *links;     /* Link */
+  GArray *opened;    /* Made: each range, as it began */
+  GArray *gone;      /* guint64: ids of ranges that have no end of their own */
   GHashTable *bases; /* device -> Base of its spans */
 };
 
@@ -156,6 +158,8 @@ gtorch_trace_builder_new (void)
   self->trace->memory = g_ptr_array_new_with_free_func (g_free);
   self->made = g_array_new (FALSE, TRUE, sizeof (Made));
   self->links = g_array_new (FALSE, FALSE, sizeof (Link));
+  self->opened = g_array_new (FALSE, FALSE, sizeof (Made));
+  self->gone = g_array_new (FALSE, FALSE, sizeof (guint64));
   self->bases = g_hash_table_new_full (NULL, NULL, NULL, base_free);
   return self;
 }
@@ -280,8 +284,13 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
       g_array_append_vals (self->links, &(Link){ raw->id, raw->sequence }, 1);
       return;
     }
+  if (raw->kind == GTORCH_RAW_GONE)
+    {
+      g_array_append_val (self->gone, raw->id);
+      return;
+    }
   *record = (GTorchRecord){
-    .kind = raw->kind,
+    .kind = raw->kind == GTORCH_RAW_OPEN ? raw->flags : raw->kind,
     .thread = thread,
     .name = raw->name != NULL ? raw->name : keep_text (self, text),
     .start = raw->start,
@@ -318,7 +327,7 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
     default:
       break;
     }
-  g_array_append_val (self->made, made);
+  g_array_append_val (raw->kind == GTORCH_RAW_OPEN ? self->opened : self->made, made);
 }
 
 void
@@ -547,9 +556,63 @@ find_thread (GTorchTrace *trace, guint64 system_id)
   return i;
 }
 
+/* Adds the ranges that are still open, which last until the end. Returns the parents, by their ids, of those
+ * that another thread has ended, which are not in the trace. */
+static GHashTable *
+add_open (GTorchTraceBuilder *self, gint64 end)
+{
+  g_autoptr (GHashTable) ended = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (GHashTable) lost = g_hash_table_new (g_int64_hash, g_int64_equal);
+  GHashTable *gone = g_hash_table_new (g_int64_hash, g_int64_equal);
+  const guint n = self->made->len;
+  guint i;
+
+  for (i = 0; i < self->gone->len; i++)
+    g_hash_table_add (lost, &g_array_index (self->gone, guint64, i));
+  for (i = 0; i < n; i++)
+    {
+      const GTorchRecord *record = &g_array_index (self->made, Made, i).record;
+
+      if (record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP)
+        g_hash_table_add (ended, g_memdup2 (&record->id, sizeof record->id));
+      if (is_of_thread (record))
+        end = MAX (end, record->end);
+    }
+  for (i = 0; i < self->opened->len; i++)
+    {
+      Made *made = &g_array_index (self->opened, Made, i);
+
+      if (g_hash_table_contains (lost, &made->record.id))
+        g_hash_table_insert (gone, &made->record.id, &made->parent);
+      else if (!g_hash_table_contains (ended, &made->record.id))
+        {
+          made->record.end = end;
+          g_array_append_vals (self->made, made, 1);
+        }
+    }
+  return gone;
+}
+
+/* The index of the record with this id; of one around it, if it has not lasted until the time; or -1. */
+static gint
+find_parent (const GTorchTrace *trace, GHashTable *by_id, GHashTable *gone, guint64 id, gint64 end)
+{
+  const guint64 *next;
+  gpointer found;
+  gint index;
+
+  while ((next = g_hash_table_lookup (gone, &id)) != NULL)
+    id = *next;
+  if (!g_hash_table_lookup_extended (by_id, &id, NULL, &found))
+    return -1;
+  for (index = GPOINTER_TO_INT (found); index >= 0 && trace->records[index].end < end;)
+    index = trace->records[index].parent;
+  return index;
+}
+
 /* Finds the parents of the host's records by their ids. */
 static GHashTable *
-link_host (GTorchTrace *trace, const GArray *made)
+link_host (GTorchTrace *trace, const GArray *made, GHashTable *gone)
 {
   GHashTable *by_id = g_hash_table_new (g_int64_hash, g_int64_equal);
   guint i;
@@ -559,13 +622,11 @@ link_host (GTorchTrace *trace, const GArray *made)
       g_hash_table_insert (by_id, &trace->records[i].id, GUINT_TO_POINTER (i));
   for (i = 0; i < trace->n_records && is_of_thread (&trace->records[i]); i++)
     {
-      gpointer parent;
+      const gint parent = find_parent (trace, by_id, gone, g_array_index (made, Made, i).parent,
+                                       trace->records[i].end);
 
-      if (!g_hash_table_lookup_extended (by_id, &g_array_index (made, Made, i).parent, NULL,
-                                         &parent))
-        continue;
-      trace->records[i].parent = GPOINTER_TO_UINT (parent);
-      trace->records[i].depth = trace->records[GPOINTER_TO_UINT (parent)].depth + 1;
+      trace->records[i].parent = parent;
+      trace->records[i].depth = parent >= 0 ? trace->records[parent].depth + 1 : 0;
     }
   return by_id;
 }
@@ -625,6 +686,7 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
 {
   GTorchTrace *trace = self->trace;
   g_autoptr (GHashTable) by_id = NULL;
+  g_autoptr (GHashTable) gone = NULL;
   struct timespec now;
   guint i;
 
@@ -637,12 +699,13 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
   trace->realtime =
       now.tv_sec * G_GINT64_CONSTANT (1000000000) + now.tv_nsec - gtorch_profile_now ();
 
+  gone = add_open (self, end);
   g_array_sort (self->made, compare);
   trace->n_records = self->made->len;
   trace->records = g_new (GTorchRecord, MAX (trace->n_records, 1));
   for (i = 0; i < trace->n_records; i++)
     trace->records[i] = g_array_index (self->made, Made, i).record;
-  by_id = link_host (trace, self->made);
+  by_id = link_host (trace, self->made, gone);
   for (i = 0; i < self->links->len; i++)
     {
       const Link *link = &g_array_index (self->links, Link, i);
@@ -657,6 +720,8 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
 
   g_array_unref (self->made);
   g_array_unref (self->links);
+  g_array_unref (self->opened);
+  g_array_unref (self->gone);
   g_hash_table_unref (self->bases);
   g_free (self);
   return trace;

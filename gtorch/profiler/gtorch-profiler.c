@@ -38,13 +38,16 @@
  * of the steps are recorded that the program tells of by [method@Profiler.step], and
  * [signal@Profiler::trace-ready] is emitted after each part. Otherwise everything is, from start to stop.
  *
- * One profiler at a time can record in a process. It sees all threads.
+ * One profiler at a time can record in a process. It sees all threads, and threads may share it: while one
+ * of them starts it, stops it or goes to the next step, others that do so wait, and what reads a profile
+ * reads the one that was finished last.
  *
  * Since: 0.1
  */
 struct _GTorchProfiler
 {
   GObject parent_instance;
+  GRecMutex turn; /* of what starts, steps and stops; handlers of the signal may do so, too */
   guint activities;
   gboolean record_shapes, profile_memory, with_stack, with_flops;
   gint64 wait, warmup, active, repeat, skip_first;
@@ -53,13 +56,13 @@ struct _GTorchProfiler
   gpointer schedule_data;
   GDestroyNotify schedule_destroy;
   gboolean is_started;
-  GTorchProfilerAction action;
-  guint64 step, step_range;
+  GTorchProfilerAction action; /* atomic */
+  guint64 step, step_range;    /* step: atomic */
   gchar *step_name;
   GTorchProfilerGpuSource gpu_source;
-  gchar *gpu_message;
-  GTorchTrace *trace;
-  GHashTable *metadata; /* JSON by key */
+  const gchar *gpu_message; /* atomic, and of all time: others may read it meanwhile */
+  GTorchTrace *trace;       /* under the lock */
+  GHashTable *metadata;     /* under the lock; JSON by key */
 };
 
 G_DEFINE_TYPE (GTorchProfiler, gtorch_profiler, G_TYPE_OBJECT)
@@ -236,7 +239,7 @@ take_turn (GTorchProfiler *self, GError **error)
   if (!success)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("profiler: another one is recording, and there can be one at a time in a "
-                    "process"));
+                    "process: stop that one, or drop it"));
   return success;
 }
 
@@ -260,10 +263,15 @@ give_turn (void)
 }
 
 static void
-set_message (GTorchProfiler *self, gchar *message)
+set_message (GTorchProfiler *self, const gchar *message)
 {
-  g_free (self->gpu_message);
-  self->gpu_message = message;
+  g_atomic_pointer_set (&self->gpu_message, g_intern_string (message));
+}
+
+static void
+set_source (GTorchProfiler *self, GTorchProfilerGpuSource source)
+{
+  __atomic_store_n (&self->gpu_source, source, __ATOMIC_RELAXED);
 }
 
 /* Decides where the times of the GPU come from, and begins with it. */
@@ -272,22 +280,23 @@ begin_gpu (GTorchProfiler *self)
 {
   const GTorchGpuTracer *tracer = gtorch_gpu_tracer;
   g_autoptr (GError) why = NULL;
+  g_autofree gchar *message = NULL;
 
-  self->gpu_source = GTORCH_PROFILER_GPU_NONE;
+  set_source (self, GTORCH_PROFILER_GPU_NONE);
   set_message (self, NULL);
   if ((self->activities & GTORCH_PROFILER_CUDA) == 0 || tracer == NULL
       || gtorch_backends[tracer->device_type]->count (NULL) == 0)
     return;
   if (tracer->begin (&why))
     {
-      self->gpu_source = GTORCH_PROFILER_GPU_ACTIVITIES;
+      set_source (self, GTORCH_PROFILER_GPU_ACTIVITIES);
       return;
     }
-  self->gpu_source = GTORCH_PROFILER_GPU_EVENTS;
-  set_message (self,
-               g_strdup_printf (_ ("kernels and copies are not recorded, and timing events around "
-                                   "operations give the times of the GPU: %s"),
-                                why->message));
+  set_source (self, GTORCH_PROFILER_GPU_EVENTS);
+  message = g_strdup_printf (_ ("kernels and copies are not recorded, and timing events around "
+                                "operations give the times of the GPU: %s"),
+                             why->message);
+  set_message (self, message);
 }
 
 /* Begins to record; nothing of before is in the buffers. */
@@ -352,6 +361,8 @@ static void
 end_trace (GTorchProfiler *self)
 {
   Taking taking = { NULL, begun };
+  g_autoptr (GTorchTrace) former = NULL;
+  g_autoptr (GTorchTrace) trace = NULL;
   const gint64 end = gtorch_profile_now ();
   guint64 n_lost = 0;
 
@@ -364,13 +375,20 @@ end_trace (GTorchProfiler *self)
   if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
     n_lost = gtorch_gpu_tracer->end (take_activity, &taking);
   if (n_lost > 0)
-    set_message (self, g_strdup_printf (_ ("%" PRIu64 " records of kernels and copies were lost"),
-                                        n_lost));
-  g_clear_pointer (&self->trace, gtorch_trace_unref);
-  self->trace = gtorch_trace_builder_end (taking.builder, gtorch_profile_buffers_list_threads (),
-                                          begun, end, self->gpu_source, n_lost);
-  give_turn ();
-  gtorch_profile_sinks_tell_trace (self, self->trace);
+    {
+      g_autofree gchar *message =
+          g_strdup_printf (_ ("%" PRIu64 " records of kernels and copies were lost"), n_lost);
+
+      set_message (self, message);
+    }
+  trace = gtorch_trace_builder_end (taking.builder, gtorch_profile_buffers_list_threads (), begun,
+                                    end, self->gpu_source, n_lost);
+  g_mutex_lock (&lock);
+  former = self->trace;
+  self->trace = gtorch_trace_ref (trace);
+  recorder = NULL;
+  g_mutex_unlock (&lock);
+  gtorch_profile_sinks_tell_trace (self, trace);
 }
 
 /* Ends the recording without a trace. */
@@ -486,6 +504,12 @@ find_action (GTorchProfiler *self, guint64 step, GTorchProfilerAction *action, G
   return TRUE;
 }
 
+static void
+set_action (GTorchProfiler *self, GTorchProfilerAction action)
+{
+  __atomic_store_n (&self->action, action, __ATOMIC_RELAXED);
+}
+
 static gboolean
 records (GTorchProfilerAction action)
 {
@@ -558,7 +582,7 @@ gtorch_profiler_finalize (GObject *object)
   if (self->schedule_destroy != NULL)
     self->schedule_destroy (self->schedule_data);
   g_free (self->step_name);
-  g_free (self->gpu_message);
+  g_rec_mutex_clear (&self->turn);
   g_clear_pointer (&self->trace, gtorch_trace_unref);
   g_hash_table_unref (self->metadata);
   G_OBJECT_CLASS (gtorch_profiler_parent_class)->finalize (object);
@@ -592,6 +616,7 @@ gtorch_profiler_class_init (GTorchProfilerClass *klass)
 static void
 gtorch_profiler_init (GTorchProfiler *self)
 {
+  g_rec_mutex_init (&self->turn);
   self->metadata = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
 }
 
@@ -659,9 +684,11 @@ gtorch_profiler_set_schedule_func (GTorchProfiler *self, GTorchProfilerScheduleF
 gboolean
 gtorch_profiler_start (GTorchProfiler *self, GError **error)
 {
+  g_autoptr (GRecMutexLocker) locker = NULL;
   GTorchProfilerAction action;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  locker = g_rec_mutex_locker_new (&self->turn);
   if (self->is_started)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -672,7 +699,7 @@ gtorch_profiler_start (GTorchProfiler *self, GError **error)
       || !go_on (self, GTORCH_PROFILER_ACTION_NONE, action, error))
     return FALSE;
   self->is_started = TRUE;
-  self->action = action;
+  set_action (self, action);
   begin_step (self);
   return TRUE;
 }
@@ -701,19 +728,21 @@ check_started (GTorchProfiler *self, GError **error)
 gboolean
 gtorch_profiler_step (GTorchProfiler *self, GError **error)
 {
-  const GTorchProfilerAction former = GTORCH_IS_PROFILER (self) ? self->action : 0;
-  GTorchProfilerAction action;
+  g_autoptr (GRecMutexLocker) locker = NULL;
+  GTorchProfilerAction former, action;
   gboolean success;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  locker = g_rec_mutex_locker_new (&self->turn);
+  former = self->action;
   if (!check_started (self, error) || !find_action (self, self->step + 1, &action, error))
     return FALSE;
   end_step (self);
-  self->step++;
-  self->action = action;
+  __atomic_store_n (&self->step, self->step + 1, __ATOMIC_RELAXED);
+  set_action (self, action);
   success = go_on (self, former, action, error);
   if (!success)
-    self->action = GTORCH_PROFILER_ACTION_NONE;
+    set_action (self, GTORCH_PROFILER_ACTION_NONE);
   begin_step (self);
   g_object_notify (G_OBJECT (self), "step-number");
   return success;
@@ -733,15 +762,17 @@ gtorch_profiler_step (GTorchProfiler *self, GError **error)
 gboolean
 gtorch_profiler_stop (GTorchProfiler *self, GError **error)
 {
+  g_autoptr (GRecMutexLocker) locker = NULL;
   GTorchProfilerAction former;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  locker = g_rec_mutex_locker_new (&self->turn);
   if (!check_started (self, error))
     return FALSE;
   end_step (self);
   former = self->action;
   self->is_started = FALSE;
-  self->action = GTORCH_PROFILER_ACTION_NONE;
+  set_action (self, GTORCH_PROFILER_ACTION_NONE);
   if (records (former))
     end_and_tell (self);
   else if (former == GTORCH_PROFILER_ACTION_WARMUP)
@@ -763,7 +794,7 @@ GTorchProfilerAction
 gtorch_profiler_get_action (GTorchProfiler *self)
 {
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), GTORCH_PROFILER_ACTION_NONE);
-  return self->action;
+  return __atomic_load_n (&self->action, __ATOMIC_RELAXED);
 }
 
 /**
@@ -780,7 +811,7 @@ guint64
 gtorch_profiler_get_step_number (GTorchProfiler *self)
 {
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), 0);
-  return self->step;
+  return __atomic_load_n (&self->step, __ATOMIC_RELAXED);
 }
 
 /**
@@ -797,7 +828,7 @@ GTorchProfilerGpuSource
 gtorch_profiler_get_gpu_source (GTorchProfiler *self)
 {
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), GTORCH_PROFILER_GPU_NONE);
-  return self->gpu_source;
+  return __atomic_load_n (&self->gpu_source, __ATOMIC_RELAXED);
 }
 
 /**
@@ -814,7 +845,7 @@ const gchar *
 gtorch_profiler_get_gpu_message (GTorchProfiler *self)
 {
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
-  return self->gpu_message;
+  return g_atomic_pointer_get (&self->gpu_message);
 }
 
 GTorchTrace *
@@ -823,10 +854,23 @@ gtorch_profiler_get_trace (GTorchProfiler *self)
   return self->trace;
 }
 
-GHashTable *
-gtorch_profiler_get_metadata (GTorchProfiler *self)
+gchar **
+gtorch_profiler_dup_metadata (GTorchProfiler *self)
 {
-  return self->metadata;
+  GPtrArray *entries = g_ptr_array_new ();
+  GHashTableIter iter;
+  gpointer key, value;
+
+  g_mutex_lock (&lock);
+  g_hash_table_iter_init (&iter, self->metadata);
+  while (g_hash_table_iter_next (&iter, &key, &value))
+    {
+      g_ptr_array_add (entries, g_strdup (key));
+      g_ptr_array_add (entries, g_strdup (value));
+    }
+  g_mutex_unlock (&lock);
+  g_ptr_array_add (entries, NULL);
+  return (gchar **) g_ptr_array_free (entries, FALSE);
 }
 
 void
@@ -839,10 +883,15 @@ gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *setti
 GTorchTrace *
 gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error)
 {
-  if (self->trace == NULL)
+  GTorchTrace *trace;
+
+  g_mutex_lock (&lock);
+  trace = self->trace != NULL ? gtorch_trace_ref (self->trace) : NULL;
+  g_mutex_unlock (&lock);
+  if (trace == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: there is no profile yet: start and stop the profiler before"), what);
-  return self->trace;
+  return trace;
 }
 
 /**
@@ -860,7 +909,7 @@ gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **er
 GTorchProfileList *
 gtorch_profiler_events (GTorchProfiler *self, GError **error)
 {
-  GTorchTrace *trace;
+  g_autoptr (GTorchTrace) trace = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
   trace = gtorch_profiler_need_trace (self, "profiler_events", error);
@@ -893,7 +942,7 @@ gtorch_profiler_key_averages (GTorchProfiler *self, gboolean group_by_input_shap
                               guint group_by_stack_n, GError **error)
 {
   g_autoptr (GTorchProfileList) events = NULL;
-  GTorchTrace *trace;
+  g_autoptr (GTorchTrace) trace = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
   trace = gtorch_profiler_need_trace (self, "profiler_key_averages", error);
@@ -931,6 +980,8 @@ gtorch_profiler_add_metadata_json (GTorchProfiler *self, const gchar *key, const
   json = gtorch_json_parse ("profiler_add_metadata_json", value, strlen (value), error);
   if (json == NULL)
     return FALSE;
+  g_mutex_lock (&lock);
   g_hash_table_insert (self->metadata, g_strdup (key), g_strdup (value));
+  g_mutex_unlock (&lock);
   return TRUE;
 }

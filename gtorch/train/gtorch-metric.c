@@ -210,7 +210,7 @@ gtorch_metric_compute (GTorchMetric *self, GError **error)
     }
   guard = gtorch_no_grad ();
   result = klass->compute (self, &local);
-  if (!gtorch_callback_ended ("compute", result != NULL, local, error)
+  if (!gtorch_callback_gave ("compute", result, local, error)
       || !gtorch_callback_check ("compute", "compute", &result, GTORCH_TYPE_TENSOR, error))
     return NULL;
   return g_steal_pointer (&result);

@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "data/gtorch-batch-sampler.h"
 #include "device/gtorch-device-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "nn/gtorch-module-members.h"
@@ -334,6 +335,18 @@ is_enough (GTorchTrainerRun *run)
          || (run->settings.max_steps > 0 && run->step >= run->settings.max_steps);
 }
 
+/* Tells a sampler that divides the samples among processes which epoch begins, so that each has an order of
+ * its own. */
+static void
+tell_epoch (GTorchTrainerRun *run)
+{
+  g_autoptr (GTorchSampler) sampler = NULL;
+
+  g_object_get (run->priv->loader, "sampler", &sampler, NULL);
+  if (sampler != NULL && GTORCH_IS_DISTRIBUTED_SAMPLER (sampler))
+    gtorch_distributed_sampler_set_epoch (GTORCH_DISTRIBUTED_SAMPLER (sampler), run->epoch);
+}
+
 static gboolean
 begin_epoch (GTorchTrainerRun *run, GError **error)
 {
@@ -346,6 +359,7 @@ begin_epoch (GTorchTrainerRun *run, GError **error)
       go_drained (run, GTORCH_TRAINER_PHASE_END);
       return TRUE;
     }
+  tell_epoch (run);
   if (state != NULL && !gtorch_data_loader_set_state (priv->loader, state, error))
     return FALSE;
   run->is_resumed = state != NULL;

@@ -935,7 +935,7 @@ call_step (GTorchTrainer *self, const gchar *op,
   GError *local = NULL;
   g_autoptr (GTorchTensor) loss = step (self, batch, &local);
 
-  if (!gtorch_callback_ended (op, loss != NULL, local, error)
+  if (!gtorch_callback_gave (op, loss, local, error)
       || !gtorch_callback_check (op, op, &loss, GTORCH_TYPE_TENSOR, error))
     return NULL;
   return g_steal_pointer (&loss);

@@ -702,5 +702,10 @@ def a_program_ends_with_an_iteration_that_is_not_over():
     assert all(ends(pid) for pid in workers)
 
 
+@tap.case
+def workers_load_one_batch_at_least():
+    raises(ValueError, lambda: data.DataLoader(Numbers(4), num_workers=1, prefetch_factor=0), 'at least 1')
+
+
 if __name__ == '__main__':
     tap.main()

@@ -50,7 +50,19 @@ assert x.grad.tolist() == [2, 2, 2]
 ''',
 }
 
+# Python's multiprocessing shares tensors, whichever of the two is imported first.
+SHARING = '''
+import pickle
+x = torch.zeros(2)
+for one in (x, torch.nn.Parameter(x)):
+    other = pickle.loads(bytes(reduction.ForkingPickler.dumps(one)))
+    other.data.fill_(1)
+    assert type(other) is type(one) and one.tolist() == [1, 1] and one.is_shared()
+'''
+
 WHOLE = {
+    'multiprocessing_after': f'import gtorch as torch\nfrom multiprocessing import reduction\n{SHARING}',
+    'multiprocessing_before': f'from multiprocessing import reduction\nimport gtorch as torch\n{SHARING}',
     'version': 'import gtorch; assert gtorch.__version__ == gtorch.version.__version__',
     'version_of_the_namespace': f'{VERSION}from gi.repository import GTorch; assert GTorch.__version__',
     'submodule': 'import gtorch.nn as nn; assert nn.Linear(2, 1).weight.shape == (1, 2)',

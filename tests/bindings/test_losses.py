@@ -257,4 +257,16 @@ def bad_triplets_are_named():
     raises(GLib.Error, lambda: nn.TripletMarginWithDistanceLoss(margin=-1.0), 'margin')
 
 
+@tap.case
+def binary_cross_entropy_wants_probabilities():
+    x = GTorch.tensor([[0.25, 0.5, 1.0]])
+    for wrong in (2.0, -0.5, math.nan):
+        bad = GTorch.tensor([[0.0, wrong, 1.0]])
+        raises(ValueError, lambda bad=bad: F.binary_cross_entropy(x, bad), 'the target must be between 0 and 1')
+        raises(ValueError, lambda bad=bad: F.binary_cross_entropy(bad, x), 'probabilities must be between 0 and 1')
+        raises(ValueError, lambda bad=bad: nn.BCELoss()(x, bad.double()), 'the target must be between 0 and 1')
+    assert F.binary_cross_entropy(x, GTorch.tensor([[0.0, 0.5, 1.0]])).item() > 0
+    assert F.binary_cross_entropy(GTorch.zeros(0, 3), GTorch.zeros(0, 3)).isnan().item()
+
+
 tap.main()

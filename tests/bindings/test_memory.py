@@ -240,5 +240,25 @@ def collector_runs_when_memory_of_a_gpu_is_short():
     gc.collect()
 
 
+@tap.case
+def collector_runs_when_memory_of_the_cpu_is_short():
+    cpu, size = GTorch.Device('cpu'), 64 << 20
+    gc.collect()
+    cpu.empty_cache()
+    allocator = cpu.get_allocator()
+    limit = allocator.get_stat('reserved_bytes.all.current') + 1.5 * size
+    allocator.set_memory_fraction(limit / cpu.get_total_memory())
+    gc.disable()
+    try:
+        for _ in range(4):
+            cycle = [GTorch.empty(size, dtype=GTorch.int8)]
+            cycle.append(cycle)
+            del cycle
+    finally:
+        gc.enable()
+        allocator.set_memory_fraction(1)
+    gc.collect()
+
+
 if __name__ == '__main__':
     tap.main()

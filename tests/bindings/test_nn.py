@@ -8,6 +8,7 @@ import gc
 import pathlib
 import sys
 import threading
+import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
@@ -301,10 +302,22 @@ def numbers_of_scalers_and_states_are_checked():
 
 
 @tap.case
+def scalers_for_gpus_are_disabled_without_one():
+    if GTorch.cuda.is_available():
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        assert not GTorch.amp.GradScaler('cuda').is_enabled()
+        assert 'no GPU' in str(caught[0].message)
+        assert GTorch.amp.GradScaler('cpu').is_enabled() and len(caught) == 1
+    raises(NotImplementedError, GTorch.cuda.profiler.start, 'cuda.profiler.start()')
+
+
+@tap.case
 def gradients_are_scaled():
     weight = nn.Parameter(GTorch.ones(2))
     optimizer = GTorch.optim.SGD([weight], lr=0.5)
-    scaler = GTorch.amp.GradScaler('cuda', init_scale=1024, growth_factor=4, growth_interval=2)
+    scaler = GTorch.amp.GradScaler('cpu', init_scale=1024, growth_factor=4, growth_interval=2)
     heard = []
     scaler.connect('overflow', lambda _scaler, whose: heard.append(whose))
     seen = []

@@ -137,9 +137,24 @@ def goes_on_from_state(row):
         assert first.tolist() == second.tolist(), (row['name'], sample)
 
 
+def infinite_elements_stay(row):
+    """Without weight decay, gradients of 0 leave infinite parameters as they are, such as those of a mask."""
+    for sample in row['samples']:
+        for dtype in (GTorch.float32, GTorch.float64, GTorch.bfloat16):
+            weight = GTorch.nn.Parameter(GTorch.tensor([0.0, -math.inf, math.inf] * 7, dtype=dtype))
+            weight.grad = GTorch.zeros(21, dtype=dtype)
+            settings = {**row['numbers'], 'lr': 0.05, **sample}
+            settings |= {'weight_decay': 0.0} if 'weight_decay' in settings else {}
+            optimizer = make(row, settings, [weight])
+            for _ in range(3):
+                optimizer.step()
+            assert weight.tolist() == [0, -math.inf, math.inf] * 7, (row['name'], sample, dtype, weight)
+
+
 for optimizer_row in ROWS['optimizers']:
     tap.add(f'{optimizer_row["name"]}_steps_as_published', check_row, optimizer_row)
     tap.add(f'{optimizer_row["name"]}_goes_on_from_state', goes_on_from_state, optimizer_row)
+    tap.add(f'{optimizer_row["name"]}_keeps_infinite_elements', infinite_elements_stay, optimizer_row)
 
 
 # --- arguments ---

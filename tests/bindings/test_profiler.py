@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.profiler and GTorch.autograd.profiler."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from gi.repository import GLib  # noqa: E402
 
 import gtorch as torch  # noqa: E402
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 from gtorch.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule  # noqa: E402
 
 FOLDER = tempfile.mkdtemp()
@@ -74,7 +76,7 @@ def blocks_are_recorded():
     assert forward.device_type == torch.profiler.DeviceType.CPU
     assert row(averages, 'torch::autograd::AccumulateGrad').count == 4
     assert row(averages, 'LinearBackward0').count == 2
-    tap.raises(AttributeError, lambda: forward.speed, "no attribute 'speed'")
+    raises(AttributeError, lambda: forward.speed, "no attribute 'speed'")
 
 
 @tap.case
@@ -116,7 +118,7 @@ def tables_are_written():
     assert len(lines) == 3 + 3 + 2 and lines[-1].startswith('Self CPU time total: '), table
     assert 'Input Shapes' in prof.key_averages(group_by_input_shape=True).table()
     assert str(prof.key_averages()).count('forward') == 1
-    tap.raises(GLib.Error, lambda: prof.key_averages().table(sort_by='speed'), 'sort_by is “speed”')
+    raises(GLib.Error, lambda: prof.key_averages().table(sort_by='speed'), 'sort_by is “speed”')
 
 
 @tap.case
@@ -151,7 +153,7 @@ def traces_are_written():
         check_nesting(events)
         flows = [event['ph'] for event in events if event.get('cat') == 'fwdbwd']
         assert flows.count('s') == flows.count('f') >= 4
-    tap.raises(GLib.Error, lambda: prof.add_metadata_json('sizes', '[4'))
+    raises(GLib.Error, lambda: prof.add_metadata_json('sizes', '[4'))
 
 
 @tap.case
@@ -168,7 +170,7 @@ def stacks_name_lines_of_python():
     assert lines and all(re.fullmatch(r'[^ ]+ \d+', line) for line in lines), lines
     own = [line for line in lines if 'stacks_name_lines_of_python' in line]
     assert own and all(line.index('stacks_name') < line.index('train') for line in own)
-    tap.raises(ValueError, lambda: prof.export_stacks(path('stacks.txt'), 'time'), 'metric')
+    raises(ValueError, lambda: prof.export_stacks(path('stacks.txt'), 'time'), 'metric')
 
 
 @tap.case
@@ -186,7 +188,7 @@ def memory_is_written():
     with open(path('memory.json')) as file:
         times, sizes = json.load(file)
     assert len(times) == len(sizes) == len(events) and times == sorted(times)
-    tap.raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.html')), 'must end with .json')
+    raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.html')), 'must end with .json')
 
 
 @tap.case
@@ -208,7 +210,7 @@ def schedules_choose_steps():
             train()
             prof.step()
     assert ready == [(5, 2), (9, 2)], ready
-    tap.raises(ValueError, lambda: schedule(wait=0, warmup=1, active=0), 'active=0')
+    raises(ValueError, lambda: schedule(wait=0, warmup=1, active=0), 'active=0')
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         schedule(wait=0, warmup=0, active=1)
@@ -225,13 +227,22 @@ def schedules_are_functions_of_the_program():
 
 
 @tap.case
+def schedules_must_say_actions():
+    raises(TypeError, lambda: profile(schedule=lambda step: 7).start(), '7', 'step 0', 'ProfilerAction')
+    with profile() as prof:
+        torch.ones(1)
+    assert prof.profiler.function_events[0].name == 'ones'
+    assert prof.key_averages().table(row_limit=None) == prof.key_averages().table(row_limit=-1)
+
+
+@tap.case
 def handlers_may_fail():
     def fail(_prof):
         raise LookupError('in the handler')
 
     prof = profile(on_trace_ready=fail)
     prof.start()
-    tap.raises(LookupError, prof.stop, 'in the handler')
+    raises(LookupError, prof.stop, 'in the handler')
 
 
 @tap.case
@@ -249,19 +260,71 @@ def traces_go_to_a_folder():
 @tap.case
 def one_profiler_records_at_a_time():
     with profile():
-        tap.raises(GLib.Error, profile().start, 'another one is recording')
-    tap.raises(GLib.Error, profile().stop, 'was not started')
-    tap.raises(GLib.Error, profile().key_averages, 'no profile yet')
+        raises(GLib.Error, profile().start, 'another one is recording')
+    raises(GLib.Error, profile().stop, 'was not started')
+    raises(GLib.Error, profile().key_averages, 'no profile yet')
+
+
+@tap.case
+def a_profiler_that_is_lost_is_in_nobodys_way():
+    lost = profile()
+    lost.start()
+    del lost
+    with profile() as prof:
+        torch.ones(1)
+    assert prof.events()
+
+    def fail():
+        lost = profile()
+        lost.start()
+        raise LookupError('a cycle of frame, exception and profiler')
+
+    try:
+        fail()
+    except LookupError as error:
+        kept = [error]
+        kept.append(kept)
+    del kept
+    with profile() as prof:
+        torch.ones(1)
+    assert prof.events()
+
+
+@tap.case
+def ranges_of_tasks_overlap():
+    async def work(name, mine, others):
+        with record_function(name):
+            others.set()
+            await mine.wait()
+            torch.ones(1)
+        others.set()
+
+    async def run():
+        first, second = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(work('A', first, asyncio.Event()), work('B', second, first), later(second))
+
+    async def later(event):
+        await asyncio.sleep(0.01)
+        event.set()
+
+    with profile() as prof:
+        asyncio.run(run())
+        open_range = record_function('open')
+        open_range.__enter__()
+    open_range.__exit__(None, None, None)
+    found = {event.name: event.time_range for event in prof.events()}
+    assert {'A', 'B', 'open'} <= set(found), found
+    assert found['A'].start <= found['B'].start < found['A'].end <= found['B'].end, found
 
 
 @tap.case
 def what_is_missing_is_refused():
     for argument in ('with_modules', 'experimental_config', 'execution_trace_observer', 'acc_events'):
         text = f'{argument}=True is not supported'
-        tap.raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), text)
-    tap.raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
-    tap.raises(TypeError, lambda: record_function(3), 'name')
-    tap.raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")
+        raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), text)
+    raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
+    raises(TypeError, lambda: record_function(3), 'name')
+    raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")
 
 
 @tap.case

@@ -5,6 +5,7 @@
 the first two GPUs, where there are any."""
 
 import gc
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -72,6 +73,31 @@ def tensors_in_queues_are_the_same_memory():
         _join(process)
 
 
+def _send(queue, go_on):
+    """In another process: sends tensors, and then what they have become. Names nothing of gtorch.multiprocessing."""
+    tensors = [torch.zeros(2), nn.Parameter(torch.zeros(2))]
+    for tensor in tensors:
+        queue.put(tensor)
+    assert go_on.wait(PATIENCE)
+    queue.put([tensor.tolist() for tensor in tensors])
+
+
+@tap.case
+def tensors_that_started_processes_send_are_the_same_memory():
+    for method in ('spawn', 'forkserver', 'fork'):
+        context = multiprocessing.get_context(method)
+        queue, go_on = context.Queue(), context.Event()
+        process = context.Process(target=_send, args=(queue, go_on), daemon=True)
+        process.start()
+        x, weight = queue.get(timeout=PATIENCE), queue.get(timeout=PATIENCE)
+        assert x.is_shared() and weight.is_shared() and isinstance(weight, nn.Parameter), method
+        x.fill_(3)
+        weight.data.fill_(4)
+        go_on.set()
+        assert queue.get(timeout=PATIENCE) == [[3.0, 3.0], [4.0, 4.0]], method
+        _join(process)
+
+
 @tap.case
 def tensors_are_arguments_of_processes():
     for device in DEVICES:
@@ -125,6 +151,27 @@ def memory_that_cannot_move_is_copied():
     y = queue.get()
     y.fill_(5)
     assert x.tolist() == [1.0] * 3
+
+
+@tap.case
+def memory_that_others_see_does_not_move():
+    for show in (lambda x: x.numpy(), memoryview, torch.from_dlpack, lambda x: x.view(2, 2).T.numpy()):
+        try:
+            x = torch.zeros(4)
+            shown = show(x)
+        except ImportError:
+            continue  # without NumPy
+        queue = mp.SimpleQueue()
+        raises(ValueError, 'would not see it move', x.share_memory_)
+        raises(ValueError, 'would not see it move', queue.put, x)
+        assert not x.is_shared()
+        del shown
+        gc.collect()
+        x.share_memory_()
+        later = show(x)
+        queue.put(x)
+        queue.get().fill_(3)
+        assert x.tolist() == [3.0] * 4 and torch.asarray(later).sum().item() == 12
 
 
 @tap.case

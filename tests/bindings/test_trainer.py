@@ -26,7 +26,7 @@ import tap  # noqa: E402
 import gtorch as torch  # noqa: E402
 from gtorch import nn  # noqa: E402
 from gtorch.train import Accuracy, JSONLog, Metric, Trainer  # noqa: E402
-from gtorch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from gtorch.utils.data import DataLoader, DistributedSampler, TensorDataset  # noqa: E402
 
 
 def data(n=64):
@@ -548,6 +548,53 @@ def wrong_metrics_and_logs_are_refused():
     tap.raises(TypeError, lambda: make(schedulers=5), 'Trainer(): schedulers must be a list, not int')
     tap.raises(ValueError, lambda: make(monitor='accuracy'), 'monitor', 'validation_loader')
     tap.raises(ValueError, lambda: make(evaluate_every=2), 'evaluate_every', 'validation_loader')
+
+
+@tap.case
+def distributed_samplers_are_told_of_epochs():
+    data = TensorDataset(torch.randn(16, 2), torch.zeros(16, dtype=torch.int64))
+    own = DistributedSampler(data, num_replicas=2, rank=0)
+    given = torch.DistributedSampler.new(16, 2, 0, True, 0, False)
+    inner = torch.TensorDataset.new([torch.randn(16, 2), torch.zeros(16, dtype=torch.int64)])
+    for sampler, loader in ((own, DataLoader(data, batch_size=4, sampler=own)),
+                            (given, torch.DataLoader(dataset=inner, batch_size=4, sampler=given))):
+        module, seen = nn.Linear(2, 2), []
+        trainer = torch.train.Trainer(module, loader, nn.CrossEntropyLoss(),
+                                      torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=3)  # fmt: skip
+        trainer.connect('epoch-done', lambda *_, one=sampler, seen=seen: seen.append(one.epoch))
+        trainer.run()
+        assert seen == [0, 1, 2], (type(sampler), seen)
+
+
+@tap.case
+def generators_are_loaders_of_one_epoch():
+    batches = [(torch.ones(1, 2), torch.zeros(1, dtype=torch.int64))] * 3
+    module = nn.Linear(2, 2)
+    trainer = torch.train.Trainer(module, (one for one in batches), nn.CrossEntropyLoss(),
+                                  torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=2)  # fmt: skip
+    tap.raises(ValueError, trainer.run, 'generator', 'once')
+    assert trainer.step == 3 and trainer.epoch == 1
+
+
+@tap.case
+def exceptions_end_runs_that_widgets_begin():
+    module = nn.Linear(2, 2)
+    batches = [(torch.ones(1, 2), torch.zeros(1, dtype=torch.int64))] * 100
+    trainer = torch.train.Trainer(module, batches, nn.CrossEntropyLoss(),
+                                  torch.optim.SGD(module.parameters(), lr=0.1), n_epochs=100)  # fmt: skip
+    loop, printed = GLib.MainLoop(), []
+    former, sys.excepthook = sys.excepthook, lambda kind, *_: printed.append(kind)
+
+    def fail(*_args):
+        raise LookupError('a handler')
+
+    trainer.connect('step-done', fail)
+    try:  # as C calls it
+        torch.train.Trainer.run_async.__wrapped__(trainer, None, lambda *_: loop.quit())
+        loop.run()
+    finally:
+        sys.excepthook = former
+    assert trainer.step < 100 and trainer.epoch == 0 and set(printed) <= {LookupError}, (trainer.step, printed)
 
 
 tap.main()

@@ -232,6 +232,88 @@ out_of_memory_messages_show_the_usage (void)
 }
 
 static void
+count_signal (gpointer object, guint64 n_bytes, gpointer n)
+{
+  g_assert_cmpuint (n_bytes, >=, 64 * MIB);
+  (*(guint *) n)++;
+}
+
+/* Frees the tensor, once. */
+static gboolean
+drop (GTorchAllocator *self, guint64 n_bytes, gpointer tensor)
+{
+  GTorchTensor **held = tensor;
+  const gboolean has_one = *held != NULL;
+
+  g_clear_object (held);
+  return has_one;
+}
+
+/* The limit is what is reserved and 96 MiB more, so that a second tensor of 64 MiB is too much. */
+static void
+the_program_is_asked_before_memory_runs_out (void)
+{
+  const gint64 n = 64 * MIB;
+  const gdouble total = gtorch_device_get_total_memory (gtorch_device_cpu ());
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) held = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+  g_autoptr (GTorchTensor) small = NULL;
+  guint n_pressure = 0, n_device = 0, n_out = 0;
+
+  gtorch_device_empty_cache (gtorch_device_cpu ());
+  g_assert_true (
+      gtorch_allocator_set_memory_fraction (allocator (),
+                                            (stat ("reserved_bytes.all.current") + 96 * MIB)
+                                                / total,
+                                            &error));
+  g_assert_no_error (error);
+  held = bytes (n);
+  g_signal_connect (gtorch_device_cpu (), "memory-pressure", G_CALLBACK (count_signal), &n_device);
+  g_signal_connect (allocator (), "memory-pressure", G_CALLBACK (count_signal), &n_pressure);
+  g_signal_connect (allocator (), "out-of-memory", G_CALLBACK (count_signal), &n_out);
+
+  second = gtorch_empty (&n, 1, GTORCH_DTYPE_UINT8, NULL, &error);
+  g_assert_null (second);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_assert_nonnull (strstr (error->message, "; this process may reserve "));
+  g_assert_nonnull (strstr (error->message, "(memory-fraction)"));
+  g_clear_error (&error);
+  g_assert_cmpuint (n_device, ==, 1);
+  g_assert_cmpuint (n_pressure, ==, 1);
+  g_assert_cmpuint (n_out, ==, 1);
+
+  g_signal_connect (allocator (), "out-of-memory", G_CALLBACK (drop), &held);
+  second = gtorch_empty (&n, 1, GTORCH_DTYPE_UINT8, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_null (held);
+  g_clear_object (&second);
+
+  g_assert_true (gtorch_allocator_set_memory_fraction (allocator (), 1e-9, &error));
+  gtorch_device_empty_cache (gtorch_device_cpu ());
+  g_signal_handlers_disconnect_matched (gtorch_device_cpu (), G_SIGNAL_MATCH_FUNC, 0, 0, NULL,
+                                        count_signal, NULL);
+  g_signal_handlers_disconnect_matched (allocator (), G_SIGNAL_MATCH_FUNC, 0, 0, NULL, count_signal,
+                                        NULL);
+  g_signal_handlers_disconnect_matched (allocator (), G_SIGNAL_MATCH_FUNC, 0, 0, NULL, drop, NULL);
+  small = gtorch_empty ((const gint64[]){ 10 }, 1, GTORCH_DTYPE_UINT8, NULL, &error);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
+  g_clear_error (&error);
+  g_assert_true (gtorch_allocator_set_memory_fraction (allocator (), 1, &error));
+  small = bytes (10);
+}
+
+/* The settings of the environment are those of GPUs. */
+static void
+the_environment_does_not_limit_the_cpu (void)
+{
+  g_setenv ("GTORCH_ALLOC_CONF", "per_process_memory_fraction:0.25", TRUE);
+  gtorch_allocator_config_read (allocator ());
+  g_unsetenv ("GTORCH_ALLOC_CONF");
+  g_assert_cmpfloat (gtorch_allocator_get_memory_fraction (allocator ()), ==, 1);
+}
+
+static void
 an_unknown_key_is_an_error (void)
 {
   g_autoptr (GError) error = NULL;
@@ -478,6 +560,8 @@ main (gint argc, gchar **argv)
   TEST (ended_threads_stay_counted);
   TEST (the_table_names_the_device);
   TEST (out_of_memory_messages_show_the_usage);
+  TEST (the_program_is_asked_before_memory_runs_out);
+  TEST (the_environment_does_not_limit_the_cpu);
   TEST (an_unknown_key_is_an_error);
   TEST (omitted_settings_are_unchanged);
   TEST (invalid_settings_are_named);

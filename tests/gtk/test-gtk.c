@@ -315,6 +315,56 @@ test_parameters_are_listed_with_norms (void)
 }
 
 static void
+assert_rows (GListModel *rows, const gchar *wanted)
+{
+  g_autoptr (GString) found = g_string_new (NULL);
+
+  for (guint i = 0; i < g_list_model_get_n_items (rows); i++)
+    {
+      g_autoptr (GTorchGtkParameterRow) row = g_list_model_get_item (rows, i);
+
+      g_string_append_printf (found, "%s%s %s", i > 0 ? ", " : "",
+                              gtorch_gtk_parameter_row_get_name (row),
+                              gtorch_gtk_parameter_row_get_shape (row));
+    }
+  g_assert_cmpstr (found->str, ==, wanted);
+}
+
+static void
+test_rows_follow_the_module (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) first = GTORCH_MODULE (gtorch_linear_new (3, 2, &error));
+  g_autoptr (GTorchModule) other = GTORCH_MODULE (gtorch_linear_new (9, 3, &error));
+  g_autoptr (GTorchModule) model = GTORCH_MODULE (gtorch_sequential_new ());
+  g_autoptr (GTorchTensor) zeros =
+      gtorch_zeros (GTORCH_SHAPE (5, 3), GTORCH_DTYPE_NONE, NULL, &error);
+  g_autoptr (GTorchParameter) weight = gtorch_parameter_new (zeros, TRUE, &error);
+  GtkWidget *list, *window;
+  GListModel *rows;
+
+  g_assert_true (gtorch_sequential_append (GTORCH_SEQUENTIAL (model), first, &error));
+  list = gtorch_gtk_parameter_list_new (model);
+  window = show (list);
+  rows = gtorch_gtk_parameter_list_get_rows (GTORCH_GTK_PARAMETER_LIST (list));
+  WAIT_UNTIL (has_norms (rows));
+  assert_rows (rows, "0.weight 2 × 3, 0.bias 2");
+
+  g_assert_true (gtorch_module_register_parameter (first, "weight", weight, &error));
+  gtorch_gtk_parameter_list_update (GTORCH_GTK_PARAMETER_LIST (list));
+  assert_rows (rows, "0.weight 5 × 3, 0.bias 2");
+
+  g_assert_true (gtorch_sequential_insert (GTORCH_SEQUENTIAL (model), 0, other, &error));
+  WAIT_UNTIL (g_list_model_get_n_items (rows) == 4 && has_norms (rows));
+  assert_rows (rows, "0.weight 3 × 9, 0.bias 3, 1.weight 5 × 3, 1.bias 2");
+
+  g_assert_true (gtorch_sequential_remove (GTORCH_SEQUENTIAL (model), 0, &error));
+  WAIT_UNTIL (g_list_model_get_n_items (rows) == 2 && has_norms (rows));
+  assert_rows (rows, "0.weight 5 × 3, 0.bias 2");
+  gtk_window_destroy (GTK_WINDOW (window));
+}
+
+static void
 test_panel_shows_the_cpu (void)
 {
   GtkWidget *panel = gtorch_gtk_device_panel_new (gtorch_device_cpu ()), *window = show (panel);
@@ -451,6 +501,21 @@ test_button_cancels_the_run (void)
 }
 
 static void
+test_progress_may_be_disposed_during_a_run (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTrainer) trainer = make_trainer (1000000);
+  g_autoptr (GtkWidget) progress = g_object_ref_sink (gtorch_gtk_trainer_progress_new (trainer));
+
+  gtorch_gtk_trainer_progress_run_async (GTORCH_GTK_TRAINER_PROGRESS (progress), on_ran, &error);
+  WAIT_UNTIL (gtorch_trainer_get_step (trainer) > 0);
+  g_object_run_dispose (G_OBJECT (progress));
+  gtorch_trainer_stop (trainer);
+  WAIT_UNTIL (error != NULL);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_EXISTS);
+}
+
+static void
 test_progress_without_a_trainer_refuses_a_run (void)
 {
   g_autoptr (GError) error = NULL;
@@ -507,6 +572,7 @@ main (int argc, char **argv)
                    test_plot_follows_its_figure_and_the_style);
   g_test_add_func ("/GTorchGtk/Plot/trainers_have_lines_of_their_own",
                    test_trainers_have_lines_of_their_own);
+  g_test_add_func ("/GTorchGtk/ParameterList/rows_follow_the_module", test_rows_follow_the_module);
   g_test_add_func ("/GTorchGtk/ParameterList/lists_with_norms",
                    test_parameters_are_listed_with_norms);
   g_test_add_func ("/GTorchGtk/DevicePanel/shows_the_cpu", test_panel_shows_the_cpu);
@@ -514,6 +580,8 @@ main (int argc, char **argv)
                    test_run_is_shown_to_its_end);
   g_test_add_func ("/GTorchGtk/TrainerProgress/button_cancels_the_run",
                    test_button_cancels_the_run);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/may_be_disposed_during_a_run",
+                   test_progress_may_be_disposed_during_a_run);
   g_test_add_func ("/GTorchGtk/TrainerProgress/refuses_without_a_trainer",
                    test_progress_without_a_trainer_refuses_a_run);
   g_test_add_func ("/GTorchGtk/builder_knows_the_types", test_builder_knows_the_types);

@@ -466,14 +466,179 @@ what_makes_no_sense_is_refused (void)
                   "profiler: it was started already, at step 0");
   assert_refused (gtorch_profiler_start (other, &error), &error,
                   "profiler: another one is recording, and there can be one at a time in a "
-                  "process");
+                  "process: stop that one, or drop it");
   stop (one);
   g_assert_true (gtorch_profiler_start (other, &error));
   g_clear_object (&other); /* ends its recording */
   g_assert_false (gtorch_trace_is_running ());
 }
 
+/* --- ranges that are not one in the other --- */
+
+static const GTorchRecord *
+find_range (GTorchProfiler *profiler, const gchar *name)
+{
+  return find_record (profiler, GTORCH_RECORD_RANGE, name, 0);
+}
+
+static void
+ranges_overlap (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GTorchProfileRange) outer = gtorch_profile_range_new ("outer");
+  g_autoptr (GTorchProfileRange) one = gtorch_profile_range_new ("one");
+  g_autoptr (GTorchProfileRange) two = gtorch_profile_range_new ("two");
+
+  y = gtorch_tensor_exp (x, NULL);
+  gtorch_profile_range_end (one);
+  z = gtorch_tensor_sin (x, NULL);
+  gtorch_profile_range_end (two);
+  gtorch_profile_range_end (outer);
+  stop (profiler);
+  g_assert_cmpuint (count_records (profiler, GTORCH_RECORD_RANGE, NULL), ==, 3);
+  g_assert_true (parent_of (profiler, find_range (profiler, "one"))
+                 == find_range (profiler, "outer"));
+  g_assert_true (parent_of (profiler, find_range (profiler, "two"))
+                 == find_range (profiler, "outer"));
+  g_assert_cmpint (find_range (profiler, "two")->depth, ==, 1);
+  g_assert_cmpint (find_range (profiler, "one")->end, <, find_range (profiler, "two")->end);
+  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "exp", 0))
+                 == find_range (profiler, "two"));
+  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "sin", 0))
+                 == find_range (profiler, "two"));
+}
+
+static void
+open_ranges_last_until_the_end (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchProfileRange) over = gtorch_profile_range_new ("over");
+  g_autoptr (GTorchProfileRange) open = gtorch_profile_range_new ("open");
+  g_autoptr (GTorchProfileRange) inner = gtorch_profile_range_new ("inner");
+
+  y = gtorch_tensor_exp (x, NULL);
+  gtorch_profile_range_end (over);
+  stop (profiler);
+  gtorch_profile_range_end (open);
+  g_assert_cmpuint (count_records (profiler, GTORCH_RECORD_RANGE, NULL), ==, 3);
+  g_assert_cmpint (find_range (profiler, "open")->end, ==,
+                   gtorch_trace_get_end (gtorch_profiler_get_trace (profiler)));
+  g_assert_null (parent_of (profiler, find_range (profiler, "open")));
+  g_assert_true (parent_of (profiler, find_range (profiler, "inner"))
+                 == find_range (profiler, "open"));
+  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "exp", 0))
+                 == find_range (profiler, "inner"));
+}
+
+static gpointer
+end_range (gpointer range)
+{
+  gtorch_profile_range_end (range);
+  return NULL;
+}
+
+static void
+ranges_of_other_threads_are_left_out (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchProfileRange) outer = gtorch_profile_range_new ("outer");
+  g_autoptr (GTorchProfileRange) given = gtorch_profile_range_new ("given");
+
+  g_thread_join (g_thread_new ("other", end_range, given));
+  y = gtorch_tensor_exp (x, NULL);
+  stop (profiler);
+  g_assert_null (find_range (profiler, "given"));
+  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "exp", 0))
+                 == find_range (profiler, "outer"));
+}
+
+#define N_DEEP 1000
+
+static void
+any_number_of_ranges_is_open (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  GTorchProfileRange *ranges[N_DEEP];
+  guint i;
+
+  for (i = 0; i < N_DEEP; i++)
+    ranges[i] = gtorch_profile_range_new ("deep");
+  y = gtorch_tensor_exp (x, NULL);
+  for (i = 0; i < N_DEEP; i++) /* the first one first */
+    gtorch_profile_range_unref (ranges[i]);
+  z = gtorch_tensor_sin (x, NULL);
+  stop (profiler);
+  g_assert_cmpuint (count_records (profiler, GTORCH_RECORD_RANGE, "deep"), ==, N_DEEP);
+  g_assert_nonnull (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "exp", 0)));
+  g_assert_null (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "sin", 0)));
+}
+
 /* --- threads --- */
+
+#define N_READS 300
+
+static gpointer
+read_often (gpointer profiler)
+{
+  guint i;
+
+  for (i = 0; i < N_READS; i++)
+    {
+      g_autoptr (GTorchProfileList) averages =
+          gtorch_profiler_key_averages (profiler, FALSE, 0, NULL);
+      g_autoptr (GTorchProfileList) events = gtorch_profiler_events (profiler, NULL);
+
+      g_assert_nonnull (averages);
+      g_assert_nonnull (events);
+      gtorch_profiler_add_metadata_json (profiler, "number", "1", NULL);
+      gtorch_profiler_get_gpu_message (profiler);
+      gtorch_profiler_get_action (profiler);
+    }
+  return NULL;
+}
+
+static gpointer
+record_often (gpointer profiler)
+{
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  guint i;
+
+  for (i = 0; i < N_READS; i++)
+    {
+      g_autoptr (GTorchTensor) y = NULL;
+
+      gtorch_profiler_start (profiler, NULL); /* refused if the other thread has done so */
+      y = gtorch_tensor_exp (x, NULL);
+      gtorch_profiler_step (profiler, NULL);
+      gtorch_profiler_stop (profiler, NULL);
+    }
+  return NULL;
+}
+
+static void
+threads_share_a_profiler (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  GThread *threads[4];
+  guint i;
+
+  stop (profiler);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("sharing", i < 2 ? read_often : record_often, profiler);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+  g_assert_false (gtorch_trace_is_running ());
+}
 
 #define N_THREADS 3
 #define N_CALLS   2000
@@ -643,6 +808,11 @@ main (gint argc, gchar **argv)
   TEST (functions_may_be_schedules);
   TEST (errors_of_schedules_propagate);
   TEST (what_makes_no_sense_is_refused);
+  TEST (ranges_overlap);
+  TEST (open_ranges_last_until_the_end);
+  TEST (ranges_of_other_threads_are_left_out);
+  TEST (any_number_of_ranges_is_open);
+  TEST (threads_share_a_profiler);
   TEST (threads_are_recorded);
   TEST (profiles_begin_and_end_while_threads_work);
   TEST (sinks_are_told);

@@ -115,26 +115,40 @@ find_improbable (char *const *data, const gint64 *strides, gint64 n, gpointer us
     g_atomic_int_set (search->found, 1);
 }
 
-/* Checks values that the loops cannot handle: integer divisors of zero, probabilities outside [0, 1]. */
 static gboolean
-check_values (GTorchOpCall *call, GError **error)
+finds (GTorchImpl *input, GTorchIterFunc func)
 {
-  gboolean divides = (call->op->flags & GTORCH_OP_FLAG_DIVIDES) != 0;
-  GTorchImpl *input = call->inputs[divides ? 1 : 0];
   gint found = 0;
   Search search = { gtorch_dtype_size (input->dtype),
                     gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, input->dtype), &found };
   GTorchIter iter;
 
-  if (input->numel == 0 || (divides && gtorch_dtype_kind (call->compute) != GTORCH_KIND_INT))
-    return TRUE;
+  if (input->numel == 0)
+    return FALSE;
   gtorch_iter_init (&iter, &input, 1, input->shape, input->n_dims);
-  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, divides ? find_zero : find_improbable, &search);
-  if (G_LIKELY (!found))
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, &search);
+  return found;
+}
+
+/* Checks values that the loops cannot handle: integer divisors of zero, probabilities outside [0, 1]. */
+static gboolean
+check_values (GTorchOpCall *call, GError **error)
+{
+  const gchar *problem = NULL;
+
+  if ((call->op->flags & GTORCH_OP_FLAG_DIVIDES) != 0)
+    {
+      if (gtorch_dtype_kind (call->compute) == GTORCH_KIND_INT
+          && finds (call->inputs[1], find_zero))
+        problem = N_ ("integers cannot be divided by zero");
+    }
+  else if (finds (call->inputs[0], find_improbable))
+    problem = N_ ("the probabilities must be between 0 and 1");
+  else if (finds (call->inputs[1], find_improbable))
+    problem = N_ ("the target must be between 0 and 1");
+  if (G_LIKELY (problem == NULL))
     return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     divides ? _ ("integers cannot be divided by zero")
-                             : _ ("the probabilities must be between 0 and 1"));
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, "%s", _ (problem));
   return FALSE;
 }
 

@@ -341,5 +341,23 @@ def _rest():
         globals()['finds_cycles'] = _find_cycles()
 
 
+def _reduce_shared(tensor):
+    """What pickles for other processes have of a tensor."""
+    from gi.overrides._gtorch_multiprocessing import reduce_tensor
+
+    return reduce_tensor(tensor)
+
+
+def _share_tensors():
+    """Lets the pickles of Python's multiprocessing share tensors, in whatever process: those that were started by it
+    may never name GTorch.multiprocessing."""
+    pickler = getattr(sys.modules.get('multiprocessing.reduction'), 'ForkingPickler', None)
+    for name in ('Tensor', 'Parameter'):
+        if pickler is not None and name in vars(_namespace):
+            pickler.register(vars(_namespace)[name], _reduce_shared)
+
+
 place.install()
 later.begin(_rest)
+later.Watcher('multiprocessing.reduction', _share_tensors)
+later.when_complete(_share_tensors)

@@ -3,6 +3,7 @@
 """Mixed precision, in the terms of torch.amp."""
 
 import functools
+import warnings
 
 from gi.repository import GLib
 
@@ -213,8 +214,8 @@ def _has_own_step(optimizer):
 class GradScaler(RawScaler):
     """GradScaler(init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True)
 
-    A device may come first, as in PyTorch, but has no effect: the scale is on the device of the first
-    loss."""
+    A device may come first, as in PyTorch. The scale is on the device of the first loss, whatever it is; but a scaler
+    that is made for 'cuda' where there is no GPU is disabled, with a warning."""
 
     __module__ = OVERRIDES
 
@@ -223,7 +224,11 @@ class GradScaler(RawScaler):
         values = bind(type(self).__name__, dict.fromkeys(ARGUMENTS, ABSENT), args, options)
         device = values.pop('device')
         if device not in (None, ABSENT):
-            _device_type(device)
+            kind = _device_type(device)
+            is_there = kind != GTorch.DeviceType.CUDA or GTorch.DeviceManager.get_default().is_available()
+            if not is_there and values['enabled'] in (ABSENT, True):
+                warnings.warn('GradScaler(): there is no GPU that can be used, so the scaler is disabled', stacklevel=2)
+                values['enabled'] = False
         given = {ARGUMENTS[key]: value for key, value in values.items() if value is not ABSENT}
         construct(self, {**own, **given})
         RawScaler.check(self)

@@ -107,3 +107,37 @@ class _Loader:
     def exec_module(self, module):
         """It is there already, and no file of its own."""
         module.__spec__ = module.__loader__ = None
+
+
+class Watcher:
+    """Calls a function once a module of Python's, which programs may do without, has been imported."""
+
+    def __init__(self, name, call):
+        self._name, self._call = name, call
+        if name in sys.modules:
+            call()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self._name:
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None:
+            spec.loader = _Telling(spec.loader, self._call)
+        return spec
+
+
+class _Telling:
+    """A loader of another's module, which calls a function after that."""
+
+    def __init__(self, loader, call):
+        self._loader, self._call = loader, call
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        self._call()

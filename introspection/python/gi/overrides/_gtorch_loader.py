@@ -113,8 +113,8 @@ class DataLoader(Generic[Batch]):
             raise ValueError(f'DataLoader(): timeout is {timeout}, and must not be negative')
         if num_workers == 0 and prefetch_factor is not None:
             raise ValueError('DataLoader(): prefetch_factor is for loaders with num_workers above 0')
-        if prefetch_factor is not None and prefetch_factor < 0:
-            raise ValueError(f'DataLoader(): prefetch_factor is {prefetch_factor}, and must not be negative')
+        if prefetch_factor is not None and prefetch_factor < 1:
+            raise ValueError(f'DataLoader(): prefetch_factor is {prefetch_factor}, it must be at least 1')
         if persistent_workers and num_workers == 0:
             raise ValueError('DataLoader(): persistent_workers needs num_workers above 0')
 

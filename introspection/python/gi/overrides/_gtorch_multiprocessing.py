@@ -15,8 +15,7 @@ from gi.overrides._gtorch_convert import GTorch
 
 STRATEGY = 'file_descriptor'
 
-_registered = threading.Lock()
-_is_registered = False
+_lock = threading.Lock()
 _held = []  # handles for processes that are being started, with what starts them
 
 
@@ -25,7 +24,6 @@ def _python():
     import multiprocessing
     import multiprocessing.connection
 
-    register()
     return multiprocessing
 
 
@@ -34,7 +32,7 @@ def _python():
 
 def drop_started():
     """Drops the handles for processes that have been started since."""
-    with _registered:
+    with _lock:
         _held[:] = [(popen, handle) for popen, handle in _held if getattr(popen, 'sentinel', None) is None]
 
 
@@ -45,7 +43,7 @@ def _for_child(fds, handle):
     popen = context.get_spawning_popen()
     drop_started()
     if popen is not None:  # which wants the numbers of file descriptors that are open until the process has started
-        with _registered:
+        with _lock:
             _held.append((popen, handle))
     return [reduction.DupFd(fd) for fd in fds]
 
@@ -72,22 +70,6 @@ def reduce_tensor(tensor):
     fds = _for_child(handle.get_fds() or (), handle)
     is_parameter = isinstance(tensor, GTorch.Parameter)
     return unpickle.shared, (bytes(handle.get_bytes().get_data()), fds, is_parameter, tensor.requires_grad)
-
-
-def register():
-    """Lets the pickles of Python's multiprocessing share tensors."""
-    global _is_registered
-
-    with _registered:
-        if _is_registered:
-            return
-        from multiprocessing.reduction import ForkingPickler
-
-        from gi.repository import GTorch as namespace  # with the classes that tensors are of
-
-        for cls in (namespace.Tensor, namespace.Parameter):
-            ForkingPickler.register(cls, reduce_tensor)
-        _is_registered = True
 
 
 class ProcessException(Exception):

@@ -81,6 +81,19 @@ def _wait():
         GTorch.Device.get_current(GTorch.DeviceType.CUDA).synchronize(None)
 
 
+def _refused(name):
+    def function(*_args, **_options):
+        raise NotImplementedError(f'cuda.profiler.{name}(): functions of the runtime library of CUDA are not called; '
+                                  'use gtorch.profiler, or names of ranges by gtorch.cuda.nvtx')
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Raises: a function of CUDA's runtime library, by which NVIDIA's tools are started and stopped."
+    return function
+
+
 def install(submodule, cuda):
+    cuda.profiler = submodule('cuda.profiler', "The profiler of NVIDIA's tools, which is not supported.", {
+        name: _refused(name) for name in ('init', 'profile', 'start', 'stop')
+    })  # fmt: skip
     found = (mark, range, range_end, range_pop, range_push, range_start)
     cuda.nvtx = submodule('cuda.nvtx', "Names in NVIDIA's tools.", {one.__name__: one for one in found})

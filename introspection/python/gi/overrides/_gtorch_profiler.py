@@ -3,6 +3,7 @@
 """GTorch.profiler and GTorch.autograd.profiler, with PyTorch's names, on the profiler of C."""
 
 import enum
+import gc
 import json
 import os
 import sys
@@ -134,6 +135,14 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return schedule_fn
 
 
+def _action(schedule, step):
+    """The number of what the function says."""
+    action = schedule(step)
+    if not isinstance(action, ProfilerAction):
+        raise TypeError(f'profile(): the schedule says {action!r} for step {step}, it must be a ProfilerAction')
+    return action.value
+
+
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     """A function for on_trace_ready that writes each trace into a folder, which it makes."""
     import socket
@@ -253,8 +262,8 @@ class EventList(list):
         """The rows as a text; see GTorch.ProfileList.table()."""
         widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
         widths = [-1 if width is None else convert_whole(width) for width in widths]
-        top = convert_bool(top_level_events_only)
-        return self._rows.table(sort_by, convert_whole(row_limit), *widths, header, top, time_unit)
+        top, limit = convert_bool(top_level_events_only), -1 if row_limit is None else convert_whole(row_limit)
+        return self._rows.table(sort_by, limit, *widths, header, top, time_unit)
 
     __str__ = table
 
@@ -294,7 +303,15 @@ def _export_stacks(profiler, path, metric):
 def _make(activities, **settings):
     made = GTorch.Profiler.new()
     flags = GTorch.ProfilerActivities(0)
-    for one in supported_activities() if activities is None else activities:
+    activities = supported_activities() if activities is None else set(activities)
+    missing = activities & {ProfilerActivity.CUDA} - supported_activities()
+    if missing:
+        activities -= missing
+        text = 'profile(): CUDA is among the activities, and there is no GPU that can be used'
+        if not activities:
+            raise RuntimeError(f'{text}: nothing would be recorded')
+        warnings.warn(text, stacklevel=3)
+    for one in activities:
         if one not in (ProfilerActivity.CPU, ProfilerActivity.CUDA):
             raise TypeError(f'profile(): {one!r} is not a ProfilerActivity')
         flags |= GTorch.ProfilerActivities.CPU if one == ProfilerActivity.CPU else GTorch.ProfilerActivities.CUDA
@@ -327,8 +344,10 @@ class profile:  # noqa: N801, the name is PyTorch's
         self.record_shapes, self.profile_memory = convert_bool(record_shapes), convert_bool(profile_memory)
         self.with_stack, self.with_flops = convert_bool(with_stack), convert_bool(with_flops)
         if schedule is not None:
-            self._profiler.set_schedule_func(lambda step: schedule(step).value)
-        self._profiler.connect('trace-ready', self._ready)
+            self._profiler.set_schedule_func(lambda step: _action(schedule, step))
+        # Of this object the signal knows weakly: one that is dropped goes at once, and others may record then.
+        ready = weakref.WeakMethod(self._ready)
+        self._profiler.connect('trace-ready', lambda profiler: ready() and ready()(profiler))
 
     def _ready(self, _profiler):
         if self.on_trace_ready is None:
@@ -352,12 +371,25 @@ class profile:  # noqa: N801, the name is PyTorch's
         return ProfilerAction(int(self._profiler.get_action()))
 
     @property
+    def profiler(self):
+        """The profile, with the methods of autograd.profiler.profile."""
+        made = _SimpleProfile.__new__(_SimpleProfile)
+        made.enabled, made._made = True, self
+        return made
+
+    @property
     def gpu_message(self):
         """Why kernels and copies are not, or not all, in the profile; None if there is nothing to tell."""
         return self._profiler.get_gpu_message()
 
     def start(self):
-        self._profiler.start()
+        try:
+            self._profiler.start()
+        except GLib.Error as error:
+            if not error.matches(GTorch.error_quark(), GTorch.Error.INVALID):
+                raise
+            gc.collect()  # another one that records may have been lost in a cycle, with an exception
+            self._profiler.start()
 
     def stop(self):
         self._profiler.stop()

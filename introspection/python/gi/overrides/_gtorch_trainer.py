@@ -48,10 +48,24 @@ class _Batches(GTorch.IterableDataset):
 
     def __init__(self, loader):
         super().__init__()
-        self._loader = loader
+        self._loader, self.trainer, self._is_spent = loader, None, False
 
     def do_iterate(self, _worker, _n_workers):
-        return passing('the loader', lambda: _Source(iter(self._loader)))
+        return passing('the loader', self._iterate)
+
+    def _iterate(self):
+        trainer = self.trainer and self.trainer()
+        batches = getattr(self._loader, 'batch_sampler', None)
+        for sampler in (getattr(self._loader, 'sampler', None), batches, getattr(batches, 'sampler', None)):
+            if trainer is not None and hasattr(sampler, 'set_epoch'):
+                sampler.set_epoch(trainer.epoch)  # as the loop of a program does
+        iterator = iter(self._loader)
+        if iterator is self._loader:
+            if self._is_spent:
+                raise ValueError(f'the loader is a {type(self._loader).__name__}, which can be gone through once: give '
+                                 'a list, or an object whose __iter__() begins anew')
+            self._is_spent = True
+        return _Source(iterator)
 
     def do_get_length(self):
         return passing('the loader', self._length)
@@ -125,7 +139,10 @@ class _Handler:
         try:
             return self.function(*args)
         except BaseException as error:
-            run = getattr(self.trainer(), '_run', None)
+            trainer = self.trainer()
+            run = getattr(trainer, '_run', None)
+            if run is None and trainer is not None:
+                trainer.stop()  # a run that a widget has begun
             if run is None or not run.take(error):
                 raise
             return None
@@ -294,6 +311,8 @@ def _trainer(raw):
             construct(self, settings)
             raw.set_save_function(self, _given_state)
             raw.set_load_function(self, _taken_state)
+            if isinstance(settings['loader'].dataset, _Batches):
+                settings['loader'].dataset.trainer = self.weak_ref()
             for name, metric in metrics.items():
                 self.add_metric(name, metric)
             for one in schedulers:
