@@ -5,8 +5,8 @@
  * names of the files are new each time, so that the old ones stay whole until the index, which is replaced
  * last, names the new ones.
  *
- * Where ranks have parts of a tensor, one of them makes the file with its header, and each writes its rows to
- * their place in it: rows are one behind the other. */
+ * Where ranks have parts of a tensor, one of them makes the file with its header, and each writes its part to
+ * its place in it: rows, which are one behind the other, or pieces of rows. */
 
 #include "config.h"
 
@@ -76,7 +76,7 @@ typedef struct
   gboolean is_written; /* by this rank; of parts, the file is made by it */
   /* Of one of which the rank has a part. */
   gboolean is_part;
-  guint64 first, n_own; /* bytes of the rank in the whole */
+  guint64 first, n_own; /* where its bytes begin in the whole, and how many it has */
   GTorchSafetensorsEntry entry;
 } Item;
 
@@ -208,22 +208,38 @@ check_own (const Save *save, GError **error)
   return TRUE;
 }
 
-/* A part as where it is in the whole, and the dtype and the shape of that. */
-static void
-describe_part (GString *text, const GTorchImpl *impl, const GTorchShard *shard)
+/* The place of the first byte of a part in the whole; the number of bytes of that. */
+static guint64
+measure_part (const GTorchImpl *impl, const GTorchPart *part, guint64 *n_bytes)
 {
-  const gsize row = shard->row * gtorch_dtype_size (impl->dtype);
+  guint64 first = 0, numel = 1;
   guint i;
 
-  g_string_append_printf (text, ",%" G_GINT64_FORMAT ",\"part of %s [",
-                          shard->shape[0] * (gint64) row, gtorch_dtype_infos[impl->dtype].name);
-  for (i = 0; i < shard->n_dims; i++)
-    g_string_append_printf (text, i > 0 ? ", %" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
-                            shard->shape[i]);
-  g_string_append_printf (text, "]\",%" G_GINT64_FORMAT ",%" G_GSIZE_FORMAT ",%u",
-                          shard->first * (gint64) row, gtorch_impl_n_bytes (impl), impl->dtype);
-  for (i = 0; i < shard->n_dims; i++)
-    g_string_append_printf (text, ",%" G_GINT64_FORMAT, shard->shape[i]);
+  for (i = 0; i < part->n_dims; i++)
+    {
+      first = first * part->shape[i] + part->first[i];
+      numel *= part->shape[i];
+    }
+  *n_bytes = numel * gtorch_dtype_size (impl->dtype);
+  return first * gtorch_dtype_size (impl->dtype);
+}
+
+/* A part as where it is in the whole, and the dtype and the shape of that. */
+static void
+describe_part (GString *text, const GTorchImpl *impl, const GTorchPart *part)
+{
+  guint64 n_bytes;
+  const guint64 first = measure_part (impl, part, &n_bytes);
+  guint i;
+
+  g_string_append_printf (text,
+                          ",%" G_GUINT64_FORMAT ",\"part of %s %s\",%" G_GUINT64_FORMAT
+                          ",%" G_GSIZE_FORMAT ",%u",
+                          n_bytes, gtorch_dtype_infos[impl->dtype].name,
+                          gtorch_shape_str (part->shape, part->n_dims), first,
+                          gtorch_impl_n_bytes (impl), impl->dtype);
+  for (i = 0; i < part->n_dims; i++)
+    g_string_append_printf (text, ",%" G_GINT64_FORMAT, part->shape[i]);
   g_string_append_c (text, ']');
 }
 
@@ -239,12 +255,12 @@ describe (const Save *save)
     {
       GTorchTensor *tensor = save->tensors->pdata[i];
       const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-      GTorchModuleShards *shards = gtorch_module_shards_find (tensor);
+      GTorchPart part;
 
       g_string_append (text, i > 0 ? ",[" : "[");
       gtorch_json_write_string (text, save->names[i], -1);
-      if (shards != NULL)
-        describe_part (text, impl, gtorch_shards_find (shards, tensor));
+      if (gtorch_part_find (tensor, &part))
+        describe_part (text, impl, &part);
       else
         g_string_append_printf (text, ",%" G_GSIZE_FORMAT ",\"%s %s\"]", gtorch_impl_n_bytes (impl),
                                 gtorch_dtype_infos[impl->dtype].name, gtorch_impl_shape_str (impl));
@@ -541,28 +557,74 @@ refuse_file (const gchar *path, gint fd, GError **error)
 }
 
 static gboolean
-put_bytes (const gchar *path, gint flags, gconstpointer data, gsize n, guint64 at, guint64 size,
-           GError **error)
+put_run (gint fd, const gchar *data, gsize n, guint64 at)
 {
-  const gint fd = open (path, O_WRONLY | O_CLOEXEC | flags, 0666);
   gsize done = 0;
 
-  if (fd < 0 || (size > 0 && ftruncate (fd, (off_t) size) != 0))
-    return refuse_file (path, fd, error);
   while (done < n)
     {
-      const gssize written =
-          pwrite (fd, (const gchar *) data + done, n - done, (off_t) (at + done));
+      const gssize written = pwrite (fd, data + done, n - done, (off_t) (at + done));
 
       if (written < 0 && errno == EINTR)
         continue;
       if (written <= 0)
-        return refuse_file (path, fd, error);
+        return FALSE;
       done += written;
     }
-  if (fsync (fd) != 0)
+  return TRUE;
+}
+
+static gboolean
+end_file (const gchar *path, gint fd, gboolean is_done, GError **error)
+{
+  if (!is_done || fsync (fd) != 0)
     return refuse_file (path, fd, error);
   return close (fd) == 0 || refuse_file (path, -1, error);
+}
+
+static gboolean
+make_file (const gchar *path, const GString *text, guint64 size, GError **error)
+{
+  const gint fd = open (path, O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0666);
+
+  return end_file (path, fd,
+                   fd >= 0 && ftruncate (fd, (off_t) size) == 0
+                       && put_run (fd, text->str, text->len, 0),
+                   error);
+}
+
+/* Writes the elements of a part in the runs in which they follow each other in the whole. */
+static gboolean
+put_part (gint fd, const gchar *data, const GTorchImpl *impl, const GTorchPart *part, guint64 at)
+{
+  gint64 index[GTORCH_MAX_DIMS] = { 0 }, run = (gint64) gtorch_dtype_size (impl->dtype), stride;
+  gint inner = (gint) part->n_dims - 1, i;
+
+  if (impl->numel == 0)
+    return TRUE;
+  while (inner > 0 && impl->shape[inner] == part->shape[inner])
+    run *= part->shape[inner--];
+  stride = run; /* of the last dimension that has an index */
+  if (inner >= 0)
+    run *= impl->shape[inner];
+  for (;;)
+    {
+      guint64 place = 0;
+      gint64 step = stride;
+
+      for (i = inner; i >= 0; i--)
+        {
+          place += (guint64) ((part->first[i] + index[i]) * step);
+          step *= part->shape[i];
+        }
+      if (!put_run (fd, data, (gsize) run, at + place))
+        return FALSE;
+      data += run;
+      for (i = inner - 1; i >= 0 && ++index[i] == impl->shape[i]; i--)
+        index[i] = 0;
+      if (i < 0)
+        return TRUE;
+    }
 }
 
 static gchar *
@@ -588,7 +650,7 @@ make_part_file (const Save *save, const Plan *plan, const gint *numbers, gint nu
   GString *text = make_header (plan, numbers, number, header);
   g_autofree gchar *path = find_path (save, plan, number, n_files, error);
   const gboolean is_made = path != NULL
-                           && put_bytes (path, O_CREAT | O_TRUNC, text->str, text->len, 0,
+                           && make_file (path, text,
                                          text->len
                                              + ((GTorchSafetensorsEntry *)
                                                     header->entries->data)[header->entries->len - 1]
@@ -616,18 +678,27 @@ write_rows (const Save *save, const Item *item, const gchar *path, const GString
 {
   GTorchTensor *tensor = save->tensors->pdata[find_own (save, item->name)];
   g_autoptr (GBytes) bytes = gtorch_tensor_get_bytes (tensor, error);
+  GTorchPart part;
   guint i;
+  gint fd;
 
   if (bytes == NULL)
     return FALSE;
+  if (!gtorch_part_find (tensor, &part))
+    g_assert_not_reached ();
   for (i = 0;
        strcmp (g_array_index (header->entries, GTorchSafetensorsEntry, i).name, item->name) != 0;
        i++)
     ;
-  return put_bytes (path, 0, g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes),
-                    text->len + g_array_index (header->entries, GTorchSafetensorsEntry, i).begin
-                        + item->first,
-                    0, error);
+  fd = open (path, O_WRONLY | O_CLOEXEC);
+  return end_file (path, fd,
+                   fd >= 0
+                       && put_part (fd, g_bytes_get_data (bytes, NULL),
+                                    gtorch_tensor_unwrap (tensor), &part,
+                                    text->len
+                                        + g_array_index (header->entries, GTorchSafetensorsEntry, i)
+                                              .begin),
+                   error);
 }
 
 /* The rows of this rank, to the files that there are now. */
@@ -836,9 +907,11 @@ save_new (GFile *index, const gchar *const *names, GTorchTensor **tensors, gsize
  *
  * Each rank of @group gives the tensors that it has, and writes its part of them. A tensor that several ranks
  * have is written by one; what differs between ranks has different names. With a whole state dict on all
- * ranks, each writes its share. Parameters of [class@ModuleShards], and tensors that were given to
- * [method@ModuleShards.adopt], become whole tensors, of which each rank writes its rows; the folder is then
- * one that all ranks share. Any number of processes reads the result by [func@safetensors_load_index].
+ * ranks, each writes its share. Parameters of [class@ModuleShards] and of layers that
+ * [func@parallelize_columns] or [func@parallelize_rows] has divided, tensors of state dicts that share their
+ * elements, states of optimizers for them, and tensors that were given to [method@ModuleShards.adopt] or
+ * [func@parallelize_adopt] become whole tensors, of which each rank writes its part; the folder is then one
+ * that all ranks share. Any number of processes reads the result by [func@safetensors_load_index].
  *
  * The files have new names. The index is replaced last, when all ranks have written theirs, and the files of
  * the former one are removed then: at any time there is all of the old content or all of the new one. If a
