@@ -88,7 +88,7 @@ def rank_parts_are_rows():
         assert torch.equal(GTorch.ModuleShards.find(p).gather(p), q.detach())
     assert [name for name, _p in net.named_parameters()] == [name for name, _p in model().named_parameters()]
     assert (net.scale.numel() == 1) == (rank == 0)
-    n = sum(one._shards[0].get_n_elements() for one in (net, *net.blocks))
+    n = sum(one._shards.shards.get_n_elements() for one in (net, *net.blocks))
     assert n < sum(p.numel() for p in model().parameters()) / 2
     assert torch.equal(net(batch(0)[0]), model()(batch(0)[0]))
 

@@ -283,7 +283,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
     if device_id is not None:
-        _bind(GroupMember.WORLD, device_id)
+        try:
+            _bind(GroupMember.WORLD, device_id)
+        except BaseException:
+            destroy_process_group()
+            raise
 
 
 def _bind(made, device):

@@ -113,6 +113,9 @@ def _named(module, kind, prefix, recurse, once):
             yield _join(path, name), member
 
 
+opened = set()  # what says that tensors are in the places of parameters at present
+
+
 class Members:
     """The part of Module that goes through its members. A member that is there several times comes once, unless
     remove_duplicate is False."""
@@ -123,6 +126,8 @@ class Members:
 
     def parameters(self, recurse=True):
         """An iterator over the parameters, those of children too."""
+        if opened:
+            return iter([one for _name, one in self.named_parameters(recurse=recurse)])
         return iter(list(RawModule.get_parameters(self, convert_bool(recurse))))
 
     def named_parameters(self, prefix='', recurse=True, remove_duplicate=True):
