@@ -16,6 +16,8 @@ import tap
 from gi.repository import GLib
 from gtorch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
 from gtorch.distributed.algorithms.join import Join
+from gtorch.distributed.checkpoint.state_dict import (
+    get_model_state_dict, get_optimizer_state_dict, set_model_state_dict)
 from gtorch.nn.parallel import DistributedDataParallel as DDP
 
 N = 3
@@ -294,6 +296,21 @@ def rank_a_graph_that_stays_the_same():
         assert torch.allclose(layers.a.weight.grad, torch.full((1, 2), 2 / 3))
         assert torch.allclose(layers.b.weight.grad, torch.full((1, 2), 1 / 3))
         assert layers.c.weight.grad is None
+
+
+def rank_states_have_the_names_of_the_module():
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    optimizer = torch.optim.Adam(model.parameters())
+    state = get_model_state_dict(model)
+    assert state.keys() == net().state_dict().keys(), state.keys()
+    plain = net(2)
+    plain.load_state_dict(state)
+    set_model_state_dict(model, net(3).state_dict())
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), net(3).parameters()))
+    names = get_optimizer_state_dict(model, optimizer)['param_groups'][0]['params']
+    assert names == [name for name, _p in net().named_parameters()]
+    outer = torch.nn.Sequential(model)
+    assert list(get_model_state_dict(outer)) == [f'0.{name}' for name in state]
 
 
 def rank_arguments_are_pytorchs():

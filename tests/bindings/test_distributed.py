@@ -371,6 +371,15 @@ def calls_without_a_group_raise():
 
 
 @tap.case
+def a_group_that_fails_is_gone():
+    if not dist.is_mpi_available() or torch.cuda.is_available():
+        raise tap.Skip('MPI is not installed, or there is a GPU')
+    for _ in range(2):
+        tap.raises(Exception, lambda: dist.init_process_group('mpi', device_id=0), 'cuda:0')
+        assert not dist.is_initialized()
+
+
+@tap.case
 def names_of_pytorch_are_there_or_refused():
     assert dist.Backend('MPI') == 'mpi' == dist.Backend.MPI and dist.timedelta is datetime.timedelta
     assert dist.get_default_backend_for_device('cpu') == 'mpi'

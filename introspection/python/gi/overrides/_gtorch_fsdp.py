@@ -247,11 +247,14 @@ class _State:
 
     def __init__(self, module, shards, depends):
         self.shards, self.depends = shards, depends
-        self.parts = [(one, name, value) for one in module.modules() for name, value in vars(one).items()
-                      if isinstance(value, GTorch.Parameter) and GTorch.ModuleShards.find(value) is shards]
+        members = [(one, name, GTorch.Module.get_parameter(one, name)) for one in module.modules()
+                   for name in GTorch.Module.get_member_names(one, GTorch.MemberKind.PARAMETER)]
+        self.parts = [(one, name, param) for one, name, param in members
+                      if param is not None and GTorch.ModuleShards.find(param) is shards]
+        self.shown = [(one, name) for one, name, _param in self.parts if name in vars(one)]
 
     def show(self, is_whole):
-        for one, name, _param in self.parts:
+        for one, name in self.shown:
             one._gt_show(name, Computed.get_tensor(one, name))
         if is_whole:
             opened.add(id(self))
@@ -276,7 +279,7 @@ class _State:
 
     def is_open(self):
         """Whether attributes are whole outside of a call, by unshard()."""
-        return any(Computed.get_tensor(one, name) is not param for one, name, param in self.parts[:1])
+        return any(GTorch.Module.get_parameter(one, name) is not param for one, name, param in self.parts[:1])
 
 
 @contextlib.contextmanager
@@ -329,7 +332,7 @@ def _surround(module, shards, policy, depends):
         module.__dict__[name] = types.MethodType(vars(FSDPModule)[name], module)
     module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
     module.register_forward_hook(after, always_call=True)
-    for one in {one for one, _name, _param in state.parts if one is not module}:
+    for one in {one for one, _name in state.shown if one is not module}:
         one.register_forward_pre_hook(before_inner, prepend=True)
 
 
