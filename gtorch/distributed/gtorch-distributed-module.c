@@ -481,6 +481,7 @@ gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *gr
           && (!gtorch_ddp_compare (self, error) || !gtorch_ddp_broadcast (self, TRUE, 0, error))))
     return NULL;
   gtorch_ddp_reset (self);
+  gtorch_sync_set_default (module, group);
   return g_steal_pointer (&self);
 }
 
