@@ -478,8 +478,8 @@ find_division (const gchar *who, GTorchTensor *param, GError **error)
  * @param: a tensor
  *
  * Tells whether a tensor is this rank's part of a parameter of a layer that was divided, or of a state that
- * an optimizer has for one. A tensor that shares its elements with the parameter, as one of a state dict does,
- * is a part as well; a copy is not, unless it was given to [func@parallelize_adopt].
+ * an optimizer has for one. A tensor that shares its elements with the parameter, as one of a state dict
+ * does, is a part as well; a copy is not, unless it was given to [func@parallelize_adopt].
  *
  * Returns: %TRUE if it is
  *

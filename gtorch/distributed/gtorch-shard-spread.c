@@ -78,8 +78,8 @@ gtorch_part_check_group (const gchar *who, GTorchTensor *param, GTorchProcessGro
 
 /* --- numbers --- */
 
-/* The groups, one within the other, whose processes have parts. There is one of these for the same groups; the
- * first group has it. */
+/* The groups, one within the other, whose processes have parts. There is one of these for the same groups;
+ * the first group has it. */
 typedef struct
 {
   GTorchProcessGroup *groups[2]; /* not owned; the second may be NULL */

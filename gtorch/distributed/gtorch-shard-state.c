@@ -126,9 +126,9 @@ gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param)
  * gtorch_module_shards_find:
  * @tensor: a tensor
  *
- * Gets what a parameter, or a tensor that was given to [method@ModuleShards.adopt], is a part of. A tensor that
- * shares its elements with a parameter, as one of a state dict does, is a part as well, and so are the states
- * that an optimizer has for one. A copy is not.
+ * Gets what a parameter, or a tensor that was given to [method@ModuleShards.adopt], is a part of. A tensor
+ * that shares its elements with a parameter, as one of a state dict does, is a part as well, and so are the
+ * states that an optimizer has for one. A copy is not.
  *
  * Returns: (transfer none) (nullable): the parts, or %NULL if @tensor is not divided
  *

@@ -10,12 +10,9 @@
 
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-file-save-private.h"
@@ -544,89 +541,6 @@ make_header (const Plan *plan, const gint *numbers, gint number, GTorchSafetenso
   return text;
 }
 
-static gboolean
-refuse_file (const gchar *path, gint fd, GError **error)
-{
-  const gint code = errno;
-
-  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (code), _ ("safetensors_index: %s: %s"),
-               path, g_strerror (code));
-  if (fd >= 0)
-    close (fd);
-  return FALSE;
-}
-
-static gboolean
-put_run (gint fd, const gchar *data, gsize n, guint64 at)
-{
-  gsize done = 0;
-
-  while (done < n)
-    {
-      const gssize written = pwrite (fd, data + done, n - done, (off_t) (at + done));
-
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        return FALSE;
-      done += written;
-    }
-  return TRUE;
-}
-
-static gboolean
-end_file (const gchar *path, gint fd, gboolean is_done, GError **error)
-{
-  if (!is_done || fsync (fd) != 0)
-    return refuse_file (path, fd, error);
-  return close (fd) == 0 || refuse_file (path, -1, error);
-}
-
-static gboolean
-make_file (const gchar *path, const GString *text, guint64 size, GError **error)
-{
-  const gint fd = open (path, O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0666);
-
-  return end_file (path, fd,
-                   fd >= 0 && ftruncate (fd, (off_t) size) == 0
-                       && put_run (fd, text->str, text->len, 0),
-                   error);
-}
-
-/* Writes the elements of a part in the runs in which they follow each other in the whole. */
-static gboolean
-put_part (gint fd, const gchar *data, const GTorchImpl *impl, const GTorchPart *part, guint64 at)
-{
-  gint64 index[GTORCH_MAX_DIMS] = { 0 }, run = (gint64) gtorch_dtype_size (impl->dtype), stride;
-  gint inner = (gint) part->n_dims - 1, i;
-
-  if (impl->numel == 0)
-    return TRUE;
-  while (inner > 0 && impl->shape[inner] == part->shape[inner])
-    run *= part->shape[inner--];
-  stride = run; /* of the last dimension that has an index */
-  if (inner >= 0)
-    run *= impl->shape[inner];
-  for (;;)
-    {
-      guint64 place = 0;
-      gint64 step = stride;
-
-      for (i = inner; i >= 0; i--)
-        {
-          place += (guint64) ((part->first[i] + index[i]) * step);
-          step *= part->shape[i];
-        }
-      if (!put_run (fd, data, (gsize) run, at + place))
-        return FALSE;
-      data += run;
-      for (i = inner - 1; i >= 0 && ++index[i] == impl->shape[i]; i--)
-        index[i] = 0;
-      if (i < 0)
-        return TRUE;
-    }
-}
-
 static gchar *
 find_path (const Save *save, const Plan *plan, gint number, guint n_files, GError **error)
 {
@@ -649,13 +563,14 @@ make_part_file (const Save *save, const Plan *plan, const gint *numbers, gint nu
   g_autoptr (GTorchSafetensorsHeader) header = gtorch_safetensors_header_new ();
   GString *text = make_header (plan, numbers, number, header);
   g_autofree gchar *path = find_path (save, plan, number, n_files, error);
-  const gboolean is_made = path != NULL
-                           && make_file (path, text,
-                                         text->len
-                                             + ((GTorchSafetensorsEntry *)
-                                                    header->entries->data)[header->entries->len - 1]
-                                                   .end,
-                                         error);
+  const gboolean is_made =
+      path != NULL
+      && gtorch_sharded_make_file (path, text,
+                                   text->len
+                                       + ((GTorchSafetensorsEntry *)
+                                              header->entries->data)[header->entries->len - 1]
+                                             .end,
+                                   error);
 
   g_string_free (text, TRUE);
   return is_made;
@@ -680,7 +595,6 @@ write_rows (const Save *save, const Item *item, const gchar *path, const GString
   g_autoptr (GBytes) bytes = gtorch_tensor_get_bytes (tensor, error);
   GTorchPart part;
   guint i;
-  gint fd;
 
   if (bytes == NULL)
     return FALSE;
@@ -690,15 +604,11 @@ write_rows (const Save *save, const Item *item, const gchar *path, const GString
        strcmp (g_array_index (header->entries, GTorchSafetensorsEntry, i).name, item->name) != 0;
        i++)
     ;
-  fd = open (path, O_WRONLY | O_CLOEXEC);
-  return end_file (path, fd,
-                   fd >= 0
-                       && put_part (fd, g_bytes_get_data (bytes, NULL),
-                                    gtorch_tensor_unwrap (tensor), &part,
-                                    text->len
-                                        + g_array_index (header->entries, GTorchSafetensorsEntry, i)
-                                              .begin),
-                   error);
+  return gtorch_sharded_put_part (path, bytes, gtorch_tensor_unwrap (tensor), &part,
+                                  text->len
+                                      + g_array_index (header->entries, GTorchSafetensorsEntry, i)
+                                            .begin,
+                                  error);
 }
 
 /* The rows of this rank, to the files that there are now. */

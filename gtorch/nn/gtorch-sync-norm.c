@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Batch normalisation by the statistics of several processes. The mean is found first, and then the sum of the
- * squares of what is left: the difference of large numbers would be inexact. */
+/* Batch normalisation by the statistics of several processes. The mean is found first, and then the sum of
+ * the squares of what is left: the difference of large numbers would be inexact. */
 
 #include "config.h"
 

@@ -76,9 +76,9 @@ def _group(process_group, no_dist):
 
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
          max_part_size=PART):
-    """Writes a state dict to a folder; of values with a state_dict(), such as modules, that. All ranks call this; each writes its part of what several have, what it has
-    alone, and its rows of what is spread over them. The former content of the folder is there until all ranks have
-    written theirs."""
+    """Writes a state dict to a folder; of values with a state_dict(), such as modules, that. All ranks call this; each
+    writes its part of what several have, what it has alone, and its part of what is spread over them. The former
+    content of the folder is there until all ranks have written theirs."""
     _refuse('save', storage_writer=storage_writer, planner=planner)
     group, index = _group(process_group, no_dist), _index(checkpoint_id)
     flat = _flat(_states(state_dict)[0])
@@ -128,7 +128,7 @@ def _check_empty(state_dict, index):
         lost = [one for one in known if one.startswith(f'{name}.')]
         if lost:
             raise ValueError(f'load: the state dict has nothing in {name!r}, and the checkpoint has {len(lost)} values '
-                             f'there, such as {lost[0]!r}: get_state_dict() of an optimizer makes what they are read to')
+                             f'there, such as {lost[0]!r}: get_state_dict() makes what they are read to')
 
 
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):

@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import types
 import typing
+import weakref
 
 from gi.repository import GTorch
 
@@ -257,9 +258,9 @@ class _State:
         for one, name in self.shown:
             one._gt_show(name, Computed.get_tensor(one, name))
         if is_whole:
-            opened.add(id(self))
+            opened[id(self)] = weakref.ref(self)
         else:
-            opened.discard(id(self))
+            opened.pop(id(self), None)
 
     def enter(self):
         if 'stack' not in vars(_calls):
