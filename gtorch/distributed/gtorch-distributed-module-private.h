@@ -94,6 +94,9 @@ gboolean gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError 
 /* Fails if the modules of the ranks differ. */
 gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 /* Gives all ranks the buffers of one of them, and its parameters if `parameters`. */
+/* Names the group to the layers that share statistics, unless another one was named. */
+void gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group);
+
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);
 

@@ -17,6 +17,7 @@
 #include "base/gtorch-references-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-distributed-module-private.h"
+#include "distributed/gtorch-module-shards-private.h"
 #include "nn/gtorch-module-members.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -414,6 +415,23 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group,
                                              find_unused_parameters, TRUE, FALSE, error);
 }
 
+/* Rank 0's part in place of another one would be a mix. */
+static gboolean
+check_parts (GTorchDistributedModule *self, GError **error)
+{
+  g_autoptr (GListModel) params = gtorch_module_get_parameters (self->module, TRUE);
+  guint i;
+
+  for (i = 0; i < g_list_model_get_n_items (params); i++)
+    {
+      g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
+
+      if (!gtorch_part_check_group ("distributed_module", param, self->group, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 /**
  * gtorch_distributed_module_new_full:
  * @module: a module
@@ -458,11 +476,12 @@ gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *gr
   self->module = g_object_ref (module);
   self->group = g_object_ref (group);
   if (!gtorch_module_register_module (GTORCH_MODULE (self), "module", module, error)
-      || !make_entries (self, error)
+      || !make_entries (self, error) || !check_parts (self, error)
       || (init_sync
           && (!gtorch_ddp_compare (self, error) || !gtorch_ddp_broadcast (self, TRUE, 0, error))))
     return NULL;
   gtorch_ddp_reset (self);
+  gtorch_sync_set_default (module, group);
   return g_steal_pointer (&self);
 }
 

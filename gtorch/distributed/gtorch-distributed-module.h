@@ -72,4 +72,8 @@ void gtorch_distributed_module_set_require_backward_grad_sync (GTorchDistributed
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_distributed_module_get_n_buckets (GTorchDistributedModule *self);
 
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_synchronize_batch_norm (GTorchModule *module, GTorchProcessGroup *group,
+                                        GError **error);
+
 G_END_DECLS

@@ -116,6 +116,8 @@ gboolean gtorch_are_tensors (GTorchTensor **tensors, gsize n);
 
 /* Of the tensors that it exchanges; that of the CPU for a group without a backend. */
 GTorchDeviceType gtorch_process_group_get_device_type (GTorchProcessGroup *group);
+/* How many groups of more than one process there are. */
+guint gtorch_process_group_count_several (void);
 /* Also of a group that has failed; NULL if this process has no part in it. */
 GTorchEngine *gtorch_process_group_peek_engine (GTorchProcessGroup *group);
 

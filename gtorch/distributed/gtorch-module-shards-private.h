@@ -75,8 +75,16 @@ GQuark gtorch_shards_quark (void);
 
 /* --- gtorch-shard-state.c --- */
 
-/* How a parameter, or a tensor that was adopted, is divided; NULL if it is not by self. */
+/* How a parameter, or a tensor that was adopted or shares its elements, is divided; NULL if it is not by
+ * self. */
 GTorchShard *gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param);
+/* Whether a tensor has the elements of a parameter, as a detached one has. */
+gboolean gtorch_shards_is_same (GTorchTensor *tensor, GTorchTensor *param);
+/* Lists the object among those whose parameters are looked through, and takes it out. */
+void gtorch_shards_list (GTorchModuleShards *self);
+void gtorch_shards_unlist (GTorchModuleShards *self);
+/* Returns the parameter, one of those that are divided, of which a tensor is the gradient; or NULL. */
+GTorchTensor *gtorch_shards_of_grad (GTorchTensor *grad);
 
 /* --- gtorch-shard-exchange.c --- */
 
@@ -102,7 +110,40 @@ void gtorch_shards_order_clear (GTorchModuleShards *self);
 
 /* --- gtorch-shard-spread.c --- */
 
-/* Says that a tensor is a part of one that is spread over the processes of a group. */
-void gtorch_spread_set_group (GTorchTensor *tensor, GTorchProcessGroup *group);
+/* Where a part is in a whole tensor. Its shape is that of the tensor. */
+typedef struct
+{
+  guint n_dims;
+  gint64 shape[GTORCH_MAX_DIMS]; /* of the whole */
+  gint64 first[GTORCH_MAX_DIMS]; /* of the part */
+} GTorchPart;
+
+/* FALSE for a tensor that is whole. */
+gboolean gtorch_part_find (GTorchTensor *tensor, GTorchPart *part);
+/* Whether another rank of the group has another part of the tensor: what treats the tensors of the ranks of
+ * that group as parts, or as the same, would mix them up. */
+gboolean gtorch_part_is_within (GTorchTensor *tensor, GTorchProcessGroup *group);
+/* Fails if a parameter is one of which another rank of the group has another part. */
+gboolean gtorch_part_check_group (const gchar *who, GTorchTensor *param, GTorchProcessGroup *group,
+                                  GError **error);
+
+/* --- gtorch-parallelize.c --- */
+
+/* How a parameter of a layer was divided, or a tensor that was adopted or shares its elements. */
+typedef struct
+{
+  GTorchProcessGroup *group;
+  gint dim;
+  guint n_dims;
+  gint64 first, n; /* of this rank, along that dimension */
+  gint64 shape[GTORCH_MAX_DIMS];
+} GTorchDivision;
+
+/* NULL for a tensor that is not divided so. */
+const GTorchDivision *gtorch_division_find (GTorchTensor *tensor);
+/* As gtorch_shards_of_grad (). */
+GTorchTensor *gtorch_division_of_grad (GTorchTensor *grad);
+/* Says that a tensor is divided as a parameter is, of whose shape it is. */
+void gtorch_division_share (GTorchTensor *tensor, GTorchTensor *param);
 
 G_END_DECLS

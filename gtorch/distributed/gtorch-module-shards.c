@@ -191,6 +191,7 @@ gtorch_module_shards_finalize (GObject *object)
   GTorchModuleShards *self = GTORCH_MODULE_SHARDS (object);
   guint i;
 
+  gtorch_shards_unlist (self);
   for (i = 0; i < self->shards->len; i++)
     {
       GTorchShard *shard = self->shards->pdata[i];
@@ -271,6 +272,8 @@ open_whole (GTorchModuleShards *self, GError **error)
   GPtrArray *fulls;
   guint i;
 
+  if (n == 0)
+    return TRUE;
   for (i = 0; i < n; i++)
     params[i] = ((GTorchShard *) self->shards->pdata[i])->param;
   fulls = gtorch_function_apply (self->function, params, n, error);
@@ -297,7 +300,7 @@ gather (GTorchModuleShards *self, GError **error)
 {
   if (!open_whole (self, error))
     return FALSE;
-  if (!self->reshard_after_forward || !gtorch_is_grad_enabled ())
+  if (!self->reshard_after_forward || !gtorch_is_grad_enabled () || self->shards->len == 0)
     return TRUE;
   self->guard = gtorch_shards_guard_new (self, error);
   if (self->guard != NULL)
@@ -403,13 +406,71 @@ after_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTor
              : convert (output, self->output_dtype, error);
 }
 
+/* A module inside, called by itself, would compute with the parts of this rank. */
+static GPtrArray *
+before_inner (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer data,
+              GError **error)
+{
+  GTorchModuleShards *self = data;
+
+  if (self->depth == 0 && !self->is_open)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("module_shards: %s was called outside of a call of the module whose parameters "
+                    "were divided, and has only the part of this rank: call that module, make its "
+                    "parameters whole by unshard (), or let a method of it do so "
+                    "(register_fsdp_forward_method in Python)"),
+                 G_OBJECT_TYPE_NAME (module));
+  return NULL;
+}
+
 /* --- making them --- */
+
+static GQuark
+sharded_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-module-shards-of-module");
+}
 
 typedef struct
 {
   GTorchModuleShards *self;
   GHashTable *numbers; /* GTorchTensor -> number + 1 */
+  guint n_divided;     /* members that were divided before */
+  GError **error;
+  gboolean failed;
 } Collect;
+
+static gboolean
+has_place (GTorchModuleShards *self, GTorchModule *module, const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < self->places->len; i++)
+    {
+      const GTorchShardPlace *place = self->places->pdata[i];
+
+      if (place->module == module && g_str_equal (place->name, name))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* A parameter that was divided must have been so at this place: it is whole at no other. */
+static void
+count_divided (Collect *collect, GTorchModuleShards *owner, GTorchModule *module,
+               const GTorchMember *member)
+{
+  collect->n_divided++;
+  if (collect->failed || has_place (owner, module, member->name))
+    return;
+  collect->failed = TRUE;
+  g_set_error (collect->error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: “%s” of %s, of shape %s, is a parameter of a module inside, too, "
+                  "which was divided by itself: modules that share parameters are divided "
+                  "together"),
+               member->name, G_OBJECT_TYPE_NAME (module),
+               gtorch_impl_shape_str (gtorch_tensor_unwrap (member->tensor)));
+}
 
 static void
 collect_module (GTorchModule *module, const gchar *path, gpointer data)
@@ -421,11 +482,15 @@ collect_module (GTorchModule *module, const gchar *path, gpointer data)
   for (i = 0; i < members->len; i++)
     {
       const GTorchMember *member = &g_array_index (members, GTorchMember, i);
+      GTorchModuleShards *owner = NULL;
       GTorchShardPlace *place;
       guint number;
 
-      if (member->tensor == NULL
-          || g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ()) != NULL
+      if (member->tensor != NULL)
+        owner = g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ());
+      if (owner != NULL)
+        count_divided (collect, owner, module, member);
+      if (member->tensor == NULL || owner != NULL
           || g_object_get_qdata (G_OBJECT (member->tensor), ignored_quark ()) != NULL)
         continue;
       number = GPOINTER_TO_UINT (g_hash_table_lookup (collect->numbers, member->tensor));
@@ -469,6 +534,8 @@ measure (GTorchModuleShards *self, GError **error)
 
       if (gtorch_impl_is_uninitialized (impl))
         return refuse (shard, _ ("is lazy or released: call the module once before"), error);
+      if (!gtorch_part_check_group ("module_shards", shard->param, self->group, error))
+        return FALSE;
       if (impl->n_dims == 0)
         return refuse (shard, _ ("has no dimension that could be divided"), error);
       if (impl->dtype != gtorch_tensor_unwrap (model->param)->dtype
@@ -520,6 +587,22 @@ divide (GTorchModuleShards *self, GError **error)
   return TRUE;
 }
 
+static void
+guard_inner (GTorchModuleShards *self, GTorchModule *module)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  guint i;
+
+  for (i = 0; i < self->places->len; i++)
+    {
+      GTorchModule *inner = ((GTorchShardPlace *) self->places->pdata[i])->module;
+
+      if (inner != module && g_hash_table_add (seen, inner))
+        gtorch_module_register_forward_pre_hook_full (inner, TRUE, before_inner,
+                                                      g_object_ref (self), g_object_unref);
+    }
+}
+
 static gboolean
 check_dtype (const gchar *what, GTorchDType dtype, GError **error)
 {
@@ -549,8 +632,16 @@ check_dtype (const gchar *what, GTorchDType dtype, GError **error)
  * group. All ranks call this, with the same parameters. The module has a reference to the new object.
  * Gradients are dropped.
  *
+ * Modules inside cannot be called outside of a call of @module from then on: they would compute with the
+ * parts of one rank. If all parameters were divided with modules inside, @module is merely the one in whose
+ * calls the order of these is found.
+ *
+ * A parameter that is a part of a layer, by [func@parallelize_columns] or [func@parallelize_rows], is divided
+ * once more, among the processes of another dimension of a mesh.
+ *
  * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_INVALID if there is no
- *   parameter left, or one cannot be divided, %GTORCH_ERROR_DTYPE if a dtype is not one of floating-point
+ *   parameter, @module was divided before, a parameter cannot be divided, or is a part among the same
+ *   processes, %GTORCH_ERROR_DTYPE if a dtype is not one of floating-point
  *   numbers
  *
  * Since: 0.1
@@ -562,6 +653,7 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
 {
   g_autoptr (GHashTable) numbers = g_hash_table_new (NULL, NULL);
   g_autoptr (GTorchModuleShards) self = NULL;
+  Collect collect = { .numbers = numbers, .error = error };
 
   g_return_val_if_fail (GTORCH_IS_MODULE (module) && GTORCH_IS_PROCESS_GROUP (group), NULL);
   if (!check_dtype ("param_dtype", param_dtype, error)
@@ -583,8 +675,13 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
   self->reshard_after_backward = self->requires_gradient_sync = self->requires_all_reduce =
       self->cast_forward_inputs = TRUE;
   self->function = gtorch_shards_function_new (self);
-  gtorch_module_visit (module, TRUE, collect_module, &(Collect){ self, numbers });
-  if (self->shards->len == 0)
+  collect.self = self;
+  gtorch_module_visit (module, TRUE, collect_module, &collect);
+  if (collect.failed)
+    return NULL;
+  if (self->shards->len == 0
+      && (collect.n_divided == 0
+          || g_object_get_qdata (G_OBJECT (module), sharded_quark ()) != NULL))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("module_shards: the module has no parameters that are not divided already"));
@@ -592,7 +689,11 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
     }
   if (!measure (self, error) || !divide (self, error))
     return NULL;
-  self->device = gtorch_tensor_get_device (((GTorchShard *) self->shards->pdata[0])->param);
+  if (self->shards->len > 0)
+    self->device = gtorch_tensor_get_device (((GTorchShard *) self->shards->pdata[0])->param);
+  gtorch_shards_list (self);
+  guard_inner (self, module);
+  g_object_set_qdata (G_OBJECT (module), sharded_quark (), GINT_TO_POINTER (TRUE));
   gtorch_module_register_forward_pre_hook (module, before_forward, g_object_ref (self),
                                            g_object_unref);
   gtorch_module_register_forward_hook_full (module, FALSE, TRUE, after_forward, g_object_ref (self),
@@ -633,7 +734,7 @@ gboolean
 gtorch_module_shards_begin_forward (GTorchModuleShards *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
-  if (self->shards->len > 0)
+  if (self->group != NULL)
     return begin (self, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("module_shards: there are no parameters"));
@@ -681,7 +782,7 @@ gboolean
 gtorch_module_shards_unshard (GTorchModuleShards *self, gboolean wait, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
-  if (self->shards->len == 0)
+  if (self->group == NULL)
     return gtorch_module_shards_begin_forward (self, error);
   if (self->depth > 0 || (wait && self->is_open))
     return TRUE;

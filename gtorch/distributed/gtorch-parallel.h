@@ -33,6 +33,8 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_parallelize_gather (GTorchTensor *param,
                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_parallelize_adopt (GTorchTensor *tensor, GTorchTensor *param, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_parallelize_scatter (GTorchTensor *param, GTorchTensor *full, GError **error);
 
 G_END_DECLS

@@ -8,6 +8,7 @@
 
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
@@ -28,7 +29,11 @@ typedef struct
   gboolean is_embedding, by_rows, exchanges; /* the input is to be split, or the output gathered */
   gint64 first, n, length; /* of the dimension that is divided, and of the whole */
   GTorchTensor *mask;      /* of a call: which indices are of these rows */
+  GTorchTensor *params[2]; /* weight and bias; the second may be NULL */
 } Part;
+
+static GMutex lock;
+static GPtrArray *parts; /* all Part, not owned */
 
 static void
 part_unref (gpointer data)
@@ -37,7 +42,12 @@ part_unref (gpointer data)
 
   if (!g_atomic_int_dec_and_test (&part->ref_count))
     return;
+  g_mutex_lock (&lock);
+  g_ptr_array_remove_fast (parts, part);
+  g_mutex_unlock (&lock);
   g_object_unref (part->group);
+  g_clear_object (&part->params[0]);
+  g_clear_object (&part->params[1]);
   g_clear_object (&part->mask);
   g_free (part);
 }
@@ -172,6 +182,7 @@ static gboolean
 check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, gboolean by_rows,
               GError **error)
 {
+  g_autoptr (GTorchTensor) weight = NULL;
   gint64 padding = 0;
   gdouble norm = GTORCH_NONE_DOUBLE;
 
@@ -184,6 +195,12 @@ check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group,
   if (gtorch_module_is_computed (module, "weight")
       || g_object_get_data (G_OBJECT (module), "gtorch-parallel") != NULL)
     return refuse (who, module, _ ("has a weight that is computed, or divided already"), error);
+  weight = (GTorchTensor *) gtorch_module_get_parameter (module, "weight", NULL);
+  if (weight != NULL && gtorch_module_shards_find (weight) != NULL)
+    return refuse (who, module,
+                   _ ("has a weight of which this rank has a part already: layers are divided "
+                      "before modules are (fully_shard)"),
+                   error);
   if (gtorch_module_has_uninitialized_params (module))
     return refuse (who, module, _ ("is lazy: call it once before"), error);
   if (!GTORCH_IS_EMBEDDING (module))
@@ -195,14 +212,6 @@ check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group,
   return TRUE;
 }
 
-/* How a parameter is divided. */
-typedef struct
-{
-  GTorchProcessGroup *group;
-  gint dim;
-  gint64 first, n, length;
-} Division;
-
 static GQuark
 division_quark (void)
 {
@@ -210,32 +219,38 @@ division_quark (void)
 }
 
 static void
-division_free (gpointer data)
+division_clear (gpointer data)
 {
-  g_object_unref (((Division *) data)->group);
-  g_free (data);
+  g_object_unref (((GTorchDivision *) data)->group);
+}
+
+static void
+division_unref (gpointer data)
+{
+  g_atomic_rc_box_release_full (data, division_clear);
 }
 
 /* All ranks have as much as the first, the last fewer or none: as gtorch_parallel_split () divides. */
-static Division *
+static GTorchDivision *
 division_new (GTorchTensor *param, gint dim, GTorchProcessGroup *group)
 {
   const gint size = gtorch_process_group_get_size (group);
-  Division *self = g_new0 (Division, 1);
-  gint64 per;
+  const GTorchImpl *impl = gtorch_tensor_unwrap (param);
+  const gint64 length = impl->shape[dim], per = (length + size - 1) / size;
+  GTorchDivision *self = g_atomic_rc_box_new0 (GTorchDivision);
 
   self->group = g_object_ref (group);
   self->dim = dim;
-  self->length = gtorch_tensor_unwrap (param)->shape[dim];
-  per = (self->length + size - 1) / size;
-  self->first = MIN (per * gtorch_process_group_get_rank (group), self->length);
-  self->n = MIN (per, self->length - self->first);
+  self->n_dims = impl->n_dims;
+  memcpy (self->shape, impl->shape, impl->n_dims * sizeof (gint64));
+  self->first = MIN (per * gtorch_process_group_get_rank (group), length);
+  self->n = MIN (per, length - self->first);
   return self;
 }
 
 /* Returns this rank's part of a parameter, a copy. */
 static GTorchTensor *
-take_part (GTorchTensor *param, const Division *division, GError **error)
+take_part (GTorchTensor *param, const GTorchDivision *division, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchTensor) part =
@@ -245,35 +260,34 @@ take_part (GTorchTensor *param, const Division *division, GError **error)
 }
 
 static gboolean
-set_part (GTorchTensor *param, GTorchTensor *part, Division **division, GError **error)
+set_part (GTorchTensor *param, GTorchTensor *part, GTorchDivision **division, GError **error)
 {
   g_autoptr (GTorchTensor) whole = gtorch_tensor_contiguous (part, error);
 
   if (whole == NULL || !gtorch_tensor_set_grad (param, NULL, error)
       || !gtorch_tensor_set_data (param, whole, error))
     return FALSE;
-  gtorch_spread_set_group (param, (*division)->group);
-  g_object_set_qdata_full (G_OBJECT (param), division_quark (), *division, division_free);
+  g_object_set_qdata_full (G_OBJECT (param), division_quark (), *division, division_unref);
   *division = NULL;
   return TRUE;
 }
 
-typedef Division OwnedDivision;
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (OwnedDivision, division_free)
+typedef GTorchDivision OwnedDivision;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OwnedDivision, division_unref)
 
 /* A rank without any row has nothing that indices of others could become. */
 static gboolean
-check_rows (const gchar *who, GTorchModule *module, const Division *division, GError **error)
+check_rows (const gchar *who, GTorchModule *module, const GTorchDivision *division, GError **error)
 {
   const gint size = gtorch_process_group_get_size (division->group);
-  const gint64 per = (division->length + size - 1) / size;
+  const gint64 length = division->shape[division->dim], per = (length + size - 1) / size;
 
-  if (per * (size - 1) < division->length)
+  if (per * (size - 1) < length)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: %s has %" PRId64 " vectors, of which %d ranks have up to %" PRId64
                   " each: the last one has none"),
-               who, G_OBJECT_TYPE_NAME (module), division->length, size, per);
+               who, G_OBJECT_TYPE_NAME (module), length, size, per);
   return FALSE;
 }
 
@@ -311,7 +325,14 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
   part->exchanges = exchanges;
   part->n = of_weight->n;
   part->first = of_weight->first;
-  part->length = of_weight->length;
+  part->length = of_weight->shape[of_weight->dim];
+  part->params[0] = g_object_ref (weight);
+  part->params[1] = bias == NULL ? NULL : g_object_ref (bias);
+  g_mutex_lock (&lock);
+  if (parts == NULL)
+    parts = g_ptr_array_new ();
+  g_ptr_array_add (parts, part);
+  g_mutex_unlock (&lock);
   if (!set_part (weight, weight_part, &of_weight, error)
       || (bias != NULL && !set_part (bias, bias_part, &of_bias, error)))
     {
@@ -383,10 +404,67 @@ gtorch_parallelize_rows (GTorchModule *module, GTorchProcessGroup *group, gboole
 
 /* --- states --- */
 
-static const Division *
+typedef gboolean (*IsFunc) (GTorchTensor *tensor, GTorchTensor *param);
+
+static gboolean
+is_grad (GTorchTensor *tensor, GTorchTensor *param)
+{
+  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (param);
+
+  return grad != NULL && gtorch_shards_is_same (tensor, grad);
+}
+
+/* Looks for the parameter that a tensor belongs to. */
+static GTorchTensor *
+search (GTorchTensor *tensor, IsFunc is)
+{
+  GTorchTensor *found = NULL;
+  guint i, k;
+
+  g_mutex_lock (&lock);
+  for (i = 0; parts != NULL && found == NULL && i < parts->len; i++)
+    for (k = 0; k < 2; k++)
+      {
+        GTorchTensor *param = ((Part *) parts->pdata[i])->params[k];
+
+        if (param != NULL && is (tensor, param))
+          found = param;
+      }
+  g_mutex_unlock (&lock);
+  return found;
+}
+
+const GTorchDivision *
+gtorch_division_find (GTorchTensor *tensor)
+{
+  const GTorchDivision *division = g_object_get_qdata (G_OBJECT (tensor), division_quark ());
+  GTorchTensor *param = NULL;
+
+  if (division == NULL && !GTORCH_IS_PARAMETER (tensor))
+    param = search (tensor, gtorch_shards_is_same);
+  return param == NULL ? division : g_object_get_qdata (G_OBJECT (param), division_quark ());
+}
+
+GTorchTensor *
+gtorch_division_of_grad (GTorchTensor *grad)
+{
+  return search (grad, is_grad);
+}
+
+void
+gtorch_division_share (GTorchTensor *tensor, GTorchTensor *param)
+{
+  GTorchDivision *division = (GTorchDivision *) gtorch_division_find (param);
+
+  if (division != NULL && tensor != param)
+    g_object_set_qdata_full (G_OBJECT (tensor), division_quark (),
+                             g_atomic_rc_box_acquire (division), division_unref);
+}
+
+static const GTorchDivision *
 find_division (const gchar *who, GTorchTensor *param, GError **error)
 {
-  const Division *division = g_object_get_qdata (G_OBJECT (param), division_quark ());
+  const GTorchDivision *division = gtorch_division_find (param);
 
   if (division == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -399,7 +477,9 @@ find_division (const gchar *who, GTorchTensor *param, GError **error)
  * gtorch_parallelize_is_part:
  * @param: a tensor
  *
- * Tells whether a tensor is this rank's part of a parameter of a layer that was divided.
+ * Tells whether a tensor is this rank's part of a parameter of a layer that was divided, or of a state that
+ * an optimizer has for one. A tensor that shares its elements with the parameter, as one of a state dict
+ * does, is a part as well; a copy is not, unless it was given to [func@parallelize_adopt].
  *
  * Returns: %TRUE if it is
  *
@@ -409,7 +489,7 @@ gboolean
 gtorch_parallelize_is_part (GTorchTensor *param)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (param), FALSE);
-  return g_object_get_qdata (G_OBJECT (param), division_quark ()) != NULL;
+  return gtorch_division_find (param) != NULL;
 }
 
 /**
@@ -429,7 +509,8 @@ gtorch_parallelize_gather (GTorchTensor *param, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchTensor) plain = NULL, turned = NULL, whole = NULL, back = NULL;
-  const Division *division;
+  GTorchModuleShards *shards;
+  const GTorchDivision *division;
   gint last;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
@@ -438,13 +519,54 @@ gtorch_parallelize_gather (GTorchTensor *param, GError **error)
     return NULL;
   guard = gtorch_no_grad ();
   last = (gint) gtorch_tensor_unwrap (param)->n_dims - 1;
-  plain = gtorch_tensor_detach (param, error);
+  shards = gtorch_module_shards_find (param);
+  plain = shards != NULL ? gtorch_module_shards_gather (shards, param, error)
+                         : gtorch_tensor_detach (param, error);
   turned = plain == NULL ? NULL : gtorch_tensor_transpose (plain, division->dim, last, error);
-  whole = turned == NULL
-              ? NULL
-              : gtorch_parallel_gather (division->group, turned, division->length, error);
+  whole = turned == NULL ? NULL
+                         : gtorch_parallel_gather (division->group, turned,
+                                                   division->shape[division->dim], error);
   back = whole == NULL ? NULL : gtorch_tensor_transpose (whole, division->dim, last, error);
   return back == NULL ? NULL : gtorch_tensor_contiguous (back, error);
+}
+
+/**
+ * gtorch_parallelize_adopt:
+ * @tensor: a tensor of the shape of this rank's part of @param, such as a copy of it
+ * @param: a parameter of a layer that was divided
+ * @error: return location for an error
+ *
+ * Says that a tensor is a part of a whole one, divided as a parameter is: [func@parallelize_gather] and
+ * [func@parallelize_scatter] take it, and [func@safetensors_save_index] writes the parts of all ranks as one
+ * tensor.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if @param is not divided,
+ *   %GTORCH_ERROR_SHAPE if @tensor has another shape
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_parallelize_adopt (GTorchTensor *tensor, GTorchTensor *param, GError **error)
+{
+  const GTorchImpl *one, *other;
+  GTorchModuleShards *shards;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (tensor) && GTORCH_IS_TENSOR (param), FALSE);
+  if (find_division ("parallelize_adopt", param, error) == NULL)
+    return FALSE;
+  one = gtorch_tensor_unwrap (tensor);
+  other = gtorch_tensor_unwrap (param);
+  if (!gtorch_same_shape (one->shape, one->n_dims, other->shape, other->n_dims))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("parallelize_adopt: the tensor has the shape %s, and this rank's part of the "
+                      "parameter another one, %s"),
+                   gtorch_impl_shape_str (one), gtorch_impl_shape_str (other));
+      return FALSE;
+    }
+  gtorch_division_share (tensor, param);
+  shards = gtorch_module_shards_find (param);
+  return shards == NULL || gtorch_module_shards_adopt (shards, tensor, param, error);
 }
 
 /**
@@ -465,31 +587,29 @@ gtorch_parallelize_scatter (GTorchTensor *param, GTorchTensor *full, GError **er
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchTensor) part = NULL, to = NULL;
-  const Division *division;
-  const GTorchImpl *own, *impl;
-  gboolean fits;
-  guint i;
+  const GTorchDivision *division;
+  GTorchModuleShards *shards;
+  const GTorchImpl *impl;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (param) && GTORCH_IS_TENSOR (full), FALSE);
   division = find_division ("parallelize_scatter", param, error);
   if (division == NULL)
     return FALSE;
-  own = gtorch_tensor_unwrap (param);
   impl = gtorch_tensor_unwrap (full);
-  fits = impl->n_dims == own->n_dims;
-  for (i = 0; fits && i < impl->n_dims; i++)
-    fits = impl->shape[i] == ((gint) i == division->dim ? division->length : own->shape[i]);
-  if (!fits)
+  if (!gtorch_same_shape (impl->shape, impl->n_dims, division->shape, division->n_dims))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("parallelize_scatter: the tensor has the shape %s; this rank's part has the "
-                      "shape %s, and the whole a dimension %d of %" PRId64),
-                   gtorch_impl_shape_str (impl), gtorch_impl_shape_str (own), division->dim,
-                   division->length);
+                   _ ("parallelize_scatter: the tensor has the shape %s, and the whole parameter "
+                      "another one, %s"),
+                   gtorch_impl_shape_str (impl),
+                   gtorch_shape_str (division->shape, division->n_dims));
       return FALSE;
     }
   guard = gtorch_no_grad ();
   part = gtorch_tensor_narrow (full, division->dim, division->first, division->n, error);
+  shards = gtorch_module_shards_find (param);
+  if (shards != NULL)
+    return part != NULL && gtorch_module_shards_scatter (shards, param, part, error);
   to = part == NULL ? NULL : gtorch_tensor_detach (param, error);
   return to != NULL && gtorch_tensor_copy_inplace (to, part, FALSE, error) != NULL;
 }

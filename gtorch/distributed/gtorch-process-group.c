@@ -137,11 +137,21 @@ static const GTorchField fields[] = {
     .low = 0, .high = G_MAXDOUBLE },
 };
 
+static gint n_several; /* groups of more than one process that there are; atomic */
+
+guint
+gtorch_process_group_count_several (void)
+{
+  return (guint) g_atomic_int_get (&n_several);
+}
+
 static void
 gtorch_process_group_finalize (GObject *object)
 {
   GTorchProcessGroup *self = GTORCH_PROCESS_GROUP (object);
 
+  if (self->size > 1)
+    g_atomic_int_add (&n_several, -1);
   if (self->engine != NULL)
     self->klass->free (self->engine);
   g_clear_pointer (&self->agreement, gtorch_agreement_free);
@@ -439,6 +449,8 @@ make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *s
   self->store = store == NULL ? NULL : g_object_ref (store);
   self->rank = rank;
   self->size = size;
+  if (size > 1)
+    g_atomic_int_inc (&n_several);
   self->ranks = g_new (gint, size);
   self->timeout = timeout;
   return self;

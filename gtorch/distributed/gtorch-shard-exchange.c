@@ -141,7 +141,7 @@ gtorch_shards_start (GTorchModuleShards *self, GError **error)
       gtorch_shards_drop (self);
       g_clear_object (&self->piece);
     }
-  if (self->all != NULL || self->whole != NULL)
+  if (self->all != NULL || self->whole != NULL || self->shards->len == 0)
     return TRUE;
   guard = gtorch_no_grad ();
   buffer = self->piece != NULL ? g_object_ref (self->piece) : fill_buffer (self, error);

@@ -37,7 +37,7 @@ gtorch_module_shards_get_replicas (GTorchModuleShards *self)
 static gboolean
 check_idle (GTorchModuleShards *self, GError **error)
 {
-  if (self->depth == 0 && !self->is_open && self->shards->len > 0)
+  if (self->depth == 0 && !self->is_open && self->group != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("module_shards: this cannot be changed while the parameters are whole, or "

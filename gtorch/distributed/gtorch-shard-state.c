@@ -24,6 +24,85 @@ like_quark (void)
   return g_quark_from_static_string ("gtorch-module-shards-like");
 }
 
+gboolean
+gtorch_shards_is_same (GTorchTensor *tensor, GTorchTensor *param)
+{
+  const GTorchImpl *one = gtorch_tensor_unwrap (tensor), *other = gtorch_tensor_unwrap (param);
+
+  return one->storage != NULL && one->storage == other->storage && one->dtype == other->dtype
+         && one->offset == other->offset && one->n_dims == other->n_dims
+         && memcmp (one->shape, other->shape, one->n_dims * sizeof (gint64)) == 0;
+}
+
+/* --- all of them --- */
+
+static GMutex lock;
+static GPtrArray
+    *listed; /* GTorchModuleShards, not owned; each takes itself out when it is freed */
+
+void
+gtorch_shards_list (GTorchModuleShards *self)
+{
+  g_mutex_lock (&lock);
+  if (listed == NULL)
+    listed = g_ptr_array_new ();
+  g_ptr_array_add (listed, self);
+  g_mutex_unlock (&lock);
+}
+
+void
+gtorch_shards_unlist (GTorchModuleShards *self)
+{
+  g_mutex_lock (&lock);
+  if (listed != NULL)
+    g_ptr_array_remove_fast (listed, self);
+  g_mutex_unlock (&lock);
+}
+
+typedef gboolean (*IsFunc) (GTorchTensor *tensor, GTorchTensor *param);
+
+static gboolean
+is_grad (GTorchTensor *tensor, GTorchTensor *param)
+{
+  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (param);
+
+  return grad != NULL && gtorch_shards_is_same (tensor, grad);
+}
+
+/* Looks for the object, and the parameter, that a tensor belongs to. */
+static GTorchModuleShards *
+search (GTorchTensor *tensor, IsFunc is, GTorchTensor **param)
+{
+  GTorchModuleShards *found = NULL;
+  guint i, k;
+
+  g_mutex_lock (&lock);
+  for (i = 0; listed != NULL && found == NULL && i < listed->len; i++)
+    {
+      GTorchModuleShards *self = listed->pdata[i];
+
+      for (k = 0; found == NULL && k < self->shards->len; k++)
+        if (is (tensor, ((GTorchShard *) self->shards->pdata[k])->param))
+          {
+            found = self;
+            *param = ((GTorchShard *) self->shards->pdata[k])->param;
+          }
+    }
+  g_mutex_unlock (&lock);
+  return found;
+}
+
+GTorchTensor *
+gtorch_shards_of_grad (GTorchTensor *grad)
+{
+  GTorchTensor *param = NULL;
+
+  search (grad, is_grad, &param);
+  return param;
+}
+
+/* --- parts --- */
+
 GTorchShard *
 gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param)
 {
@@ -37,6 +116,9 @@ gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param)
       if (shard->param == param || shard->param == like)
         return shard;
     }
+  for (i = 0; i < self->shards->len; i++)
+    if (gtorch_shards_is_same (param, ((GTorchShard *) self->shards->pdata[i])->param))
+      return self->shards->pdata[i];
   return NULL;
 }
 
@@ -44,7 +126,9 @@ gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param)
  * gtorch_module_shards_find:
  * @tensor: a tensor
  *
- * Gets what a parameter, or a tensor that was given to [method@ModuleShards.adopt], is a part of.
+ * Gets what a parameter, or a tensor that was given to [method@ModuleShards.adopt], is a part of. A tensor
+ * that shares its elements with a parameter, as one of a state dict does, is a part as well, and so are the
+ * states that an optimizer has for one. A copy is not.
  *
  * Returns: (transfer none) (nullable): the parts, or %NULL if @tensor is not divided
  *
@@ -53,11 +137,15 @@ gtorch_shards_find (GTorchModuleShards *self, GTorchTensor *param)
 GTorchModuleShards *
 gtorch_module_shards_find (GTorchTensor *tensor)
 {
-  GTorchTensor *like;
+  GTorchModuleShards *found;
+  GTorchTensor *like, *param;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), NULL);
   like = g_object_get_qdata (G_OBJECT (tensor), like_quark ());
-  return g_object_get_qdata (G_OBJECT (like != NULL ? like : tensor), gtorch_shards_quark ());
+  found = g_object_get_qdata (G_OBJECT (like != NULL ? like : tensor), gtorch_shards_quark ());
+  return found != NULL || GTORCH_IS_PARAMETER (tensor)
+             ? found
+             : search (tensor, gtorch_shards_is_same, &param);
 }
 
 static GTorchShard *

@@ -17,6 +17,7 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-distributed-module-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-module-shards-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "elements/gtorch-tensor-create.h"
 #include "gtorch-tensor-ops.h"
@@ -246,7 +247,8 @@ drop_states (GTorchOptimizer *optimizer)
  *
  * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the
  *   steps of
- *   @optimizer need a closure, %GTORCH_ERROR_INVALID if they are shared already
+ *   @optimizer need a closure, %GTORCH_ERROR_INVALID if they are shared already,
+ *   or a parameter is a part of which other ranks of @group have others
  *
  * Since: 0.1
  */
@@ -254,6 +256,8 @@ GTorchShardedOptimizer *
 gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
 {
   g_autoptr (GTorchShardedOptimizer) self = NULL;
+  g_autoptr (GPtrArray) params = NULL;
+  guint i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (optimizer) && GTORCH_IS_PROCESS_GROUP (group), NULL);
   if (GTORCH_OPTIMIZER_GET_CLASS (optimizer)->step_closure != NULL)
@@ -271,6 +275,10 @@ gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer, GTorchProcessGroup *gr
                    _ ("sharded_optimizer: this process has no rank in the group"));
       return NULL;
     }
+  params = gtorch_optimizer_dup_params (optimizer);
+  for (i = 0; i < params->len; i++)
+    if (!gtorch_part_check_group ("sharded_optimizer", params->pdata[i], group, error))
+      return NULL;
   self = g_object_new (GTORCH_TYPE_SHARDED_OPTIMIZER, NULL);
   self->group = g_object_ref (group);
   self->sizes = g_new0 (gint64, gtorch_process_group_get_size (group));

@@ -5,17 +5,14 @@
  * names of the files are new each time, so that the old ones stay whole until the index, which is replaced
  * last, names the new ones.
  *
- * Where ranks have parts of a tensor, one of them makes the file with its header, and each writes its rows to
- * their place in it: rows are one behind the other. */
+ * Where ranks have parts of a tensor, one of them makes the file with its header, and each writes its part to
+ * its place in it: rows, which are one behind the other, or pieces of rows. */
 
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-file-save-private.h"
@@ -76,7 +73,7 @@ typedef struct
   gboolean is_written; /* by this rank; of parts, the file is made by it */
   /* Of one of which the rank has a part. */
   gboolean is_part;
-  guint64 first, n_own; /* bytes of the rank in the whole */
+  guint64 first, n_own; /* where its bytes begin in the whole, and how many it has */
   GTorchSafetensorsEntry entry;
 } Item;
 
@@ -208,22 +205,38 @@ check_own (const Save *save, GError **error)
   return TRUE;
 }
 
-/* A part as where it is in the whole, and the dtype and the shape of that. */
-static void
-describe_part (GString *text, const GTorchImpl *impl, const GTorchShard *shard)
+/* The place of the first byte of a part in the whole; the number of bytes of that. */
+static guint64
+measure_part (const GTorchImpl *impl, const GTorchPart *part, guint64 *n_bytes)
 {
-  const gsize row = shard->row * gtorch_dtype_size (impl->dtype);
+  guint64 first = 0, numel = 1;
   guint i;
 
-  g_string_append_printf (text, ",%" G_GINT64_FORMAT ",\"part of %s [",
-                          shard->shape[0] * (gint64) row, gtorch_dtype_infos[impl->dtype].name);
-  for (i = 0; i < shard->n_dims; i++)
-    g_string_append_printf (text, i > 0 ? ", %" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
-                            shard->shape[i]);
-  g_string_append_printf (text, "]\",%" G_GINT64_FORMAT ",%" G_GSIZE_FORMAT ",%u",
-                          shard->first * (gint64) row, gtorch_impl_n_bytes (impl), impl->dtype);
-  for (i = 0; i < shard->n_dims; i++)
-    g_string_append_printf (text, ",%" G_GINT64_FORMAT, shard->shape[i]);
+  for (i = 0; i < part->n_dims; i++)
+    {
+      first = first * part->shape[i] + part->first[i];
+      numel *= part->shape[i];
+    }
+  *n_bytes = numel * gtorch_dtype_size (impl->dtype);
+  return first * gtorch_dtype_size (impl->dtype);
+}
+
+/* A part as where it is in the whole, and the dtype and the shape of that. */
+static void
+describe_part (GString *text, const GTorchImpl *impl, const GTorchPart *part)
+{
+  guint64 n_bytes;
+  const guint64 first = measure_part (impl, part, &n_bytes);
+  guint i;
+
+  g_string_append_printf (text,
+                          ",%" G_GUINT64_FORMAT ",\"part of %s %s\",%" G_GUINT64_FORMAT
+                          ",%" G_GSIZE_FORMAT ",%u",
+                          n_bytes, gtorch_dtype_infos[impl->dtype].name,
+                          gtorch_shape_str (part->shape, part->n_dims), first,
+                          gtorch_impl_n_bytes (impl), impl->dtype);
+  for (i = 0; i < part->n_dims; i++)
+    g_string_append_printf (text, ",%" G_GINT64_FORMAT, part->shape[i]);
   g_string_append_c (text, ']');
 }
 
@@ -239,12 +252,12 @@ describe (const Save *save)
     {
       GTorchTensor *tensor = save->tensors->pdata[i];
       const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-      GTorchModuleShards *shards = gtorch_module_shards_find (tensor);
+      GTorchPart part;
 
       g_string_append (text, i > 0 ? ",[" : "[");
       gtorch_json_write_string (text, save->names[i], -1);
-      if (shards != NULL)
-        describe_part (text, impl, gtorch_shards_find (shards, tensor));
+      if (gtorch_part_find (tensor, &part))
+        describe_part (text, impl, &part);
       else
         g_string_append_printf (text, ",%" G_GSIZE_FORMAT ",\"%s %s\"]", gtorch_impl_n_bytes (impl),
                                 gtorch_dtype_infos[impl->dtype].name, gtorch_impl_shape_str (impl));
@@ -528,43 +541,6 @@ make_header (const Plan *plan, const gint *numbers, gint number, GTorchSafetenso
   return text;
 }
 
-static gboolean
-refuse_file (const gchar *path, gint fd, GError **error)
-{
-  const gint code = errno;
-
-  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (code), _ ("safetensors_index: %s: %s"),
-               path, g_strerror (code));
-  if (fd >= 0)
-    close (fd);
-  return FALSE;
-}
-
-static gboolean
-put_bytes (const gchar *path, gint flags, gconstpointer data, gsize n, guint64 at, guint64 size,
-           GError **error)
-{
-  const gint fd = open (path, O_WRONLY | O_CLOEXEC | flags, 0666);
-  gsize done = 0;
-
-  if (fd < 0 || (size > 0 && ftruncate (fd, (off_t) size) != 0))
-    return refuse_file (path, fd, error);
-  while (done < n)
-    {
-      const gssize written =
-          pwrite (fd, (const gchar *) data + done, n - done, (off_t) (at + done));
-
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        return refuse_file (path, fd, error);
-      done += written;
-    }
-  if (fsync (fd) != 0)
-    return refuse_file (path, fd, error);
-  return close (fd) == 0 || refuse_file (path, -1, error);
-}
-
 static gchar *
 find_path (const Save *save, const Plan *plan, gint number, guint n_files, GError **error)
 {
@@ -587,13 +563,14 @@ make_part_file (const Save *save, const Plan *plan, const gint *numbers, gint nu
   g_autoptr (GTorchSafetensorsHeader) header = gtorch_safetensors_header_new ();
   GString *text = make_header (plan, numbers, number, header);
   g_autofree gchar *path = find_path (save, plan, number, n_files, error);
-  const gboolean is_made = path != NULL
-                           && put_bytes (path, O_CREAT | O_TRUNC, text->str, text->len, 0,
-                                         text->len
-                                             + ((GTorchSafetensorsEntry *)
-                                                    header->entries->data)[header->entries->len - 1]
-                                                   .end,
-                                         error);
+  const gboolean is_made =
+      path != NULL
+      && gtorch_sharded_make_file (path, text,
+                                   text->len
+                                       + ((GTorchSafetensorsEntry *)
+                                              header->entries->data)[header->entries->len - 1]
+                                             .end,
+                                   error);
 
   g_string_free (text, TRUE);
   return is_made;
@@ -616,18 +593,22 @@ write_rows (const Save *save, const Item *item, const gchar *path, const GString
 {
   GTorchTensor *tensor = save->tensors->pdata[find_own (save, item->name)];
   g_autoptr (GBytes) bytes = gtorch_tensor_get_bytes (tensor, error);
+  GTorchPart part;
   guint i;
 
   if (bytes == NULL)
     return FALSE;
+  if (!gtorch_part_find (tensor, &part))
+    g_assert_not_reached ();
   for (i = 0;
        strcmp (g_array_index (header->entries, GTorchSafetensorsEntry, i).name, item->name) != 0;
        i++)
     ;
-  return put_bytes (path, 0, g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes),
-                    text->len + g_array_index (header->entries, GTorchSafetensorsEntry, i).begin
-                        + item->first,
-                    0, error);
+  return gtorch_sharded_put_part (path, bytes, gtorch_tensor_unwrap (tensor), &part,
+                                  text->len
+                                      + g_array_index (header->entries, GTorchSafetensorsEntry, i)
+                                            .begin,
+                                  error);
 }
 
 /* The rows of this rank, to the files that there are now. */
@@ -836,9 +817,11 @@ save_new (GFile *index, const gchar *const *names, GTorchTensor **tensors, gsize
  *
  * Each rank of @group gives the tensors that it has, and writes its part of them. A tensor that several ranks
  * have is written by one; what differs between ranks has different names. With a whole state dict on all
- * ranks, each writes its share. Parameters of [class@ModuleShards], and tensors that were given to
- * [method@ModuleShards.adopt], become whole tensors, of which each rank writes its rows; the folder is then
- * one that all ranks share. Any number of processes reads the result by [func@safetensors_load_index].
+ * ranks, each writes its share. Parameters of [class@ModuleShards] and of layers that
+ * [func@parallelize_columns] or [func@parallelize_rows] has divided, tensors of state dicts that share their
+ * elements, states of optimizers for them, and tensors that were given to [method@ModuleShards.adopt] or
+ * [func@parallelize_adopt] become whole tensors, of which each rank writes its part; the folder is then one
+ * that all ranks share. Any number of processes reads the result by [func@safetensors_load_index].
  *
  * The files have new names. The index is replaced last, when all ranks have written theirs, and the files of
  * the former one are removed then: at any time there is all of the old content or all of the new one. If a

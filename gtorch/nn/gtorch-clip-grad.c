@@ -283,6 +283,44 @@ measure_all (GPtrArray *grads, GPtrArray *processes, gdouble norm_type, GError *
   return norm != NULL ? gtorch_op_to_dtype (norm, dtype, error) : NULL;
 }
 
+/* The norm of tensors that may be parts, or gradients of parts. */
+static GTorchImpl *
+measure_values (GTorchTensor **tensors, gsize n, gdouble norm_type, GError **error)
+{
+  g_autoptr (GPtrArray) list = NULL, processes = NULL;
+  gboolean is_spread = FALSE;
+
+  if (gtorch_spread == NULL)
+    return measure (tensors, n, norm_type, error);
+  list = g_ptr_array_new ();
+  processes = g_ptr_array_new ();
+  for (gsize i = 0; i < n; i++)
+    {
+      gpointer found = gtorch_spread->find_value (tensors[i]);
+
+      is_spread = is_spread || found != NULL;
+      g_ptr_array_add (list, tensors[i]);
+      g_ptr_array_add (processes, found);
+    }
+  return is_spread ? measure_all (list, processes, norm_type, error)
+                   : measure (tensors, n, norm_type, error);
+}
+
+gboolean
+gtorch_spread_check_whole (const gchar *who, GPtrArray *params, GError **error)
+{
+  for (guint i = 0; i < params->len; i++)
+    if (gtorch_spread_find (params->pdata[i]) != NULL)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                     _ ("%s: parameter %u, of shape %s, is a part of one that is spread over "
+                        "processes, and a step of this optimizer needs the whole"),
+                     who, i, gtorch_impl_shape_str (gtorch_tensor_unwrap (params->pdata[i])));
+        return FALSE;
+      }
+  return TRUE;
+}
+
 static GTorchImpl *
 total_norm (const gchar *op, GTorchTensor **tensors, gsize n, gdouble norm_type, gboolean is_finite,
             GError **error)
@@ -291,7 +329,7 @@ total_norm (const gchar *op, GTorchTensor **tensors, gsize n, gdouble norm_type,
 
   if (!check_degree (op, norm_type, error))
     return NULL;
-  norm = measure (tensors, n, norm_type, error);
+  norm = measure_values (tensors, n, norm_type, error);
   if (norm == NULL)
     gtorch_error_set_op (error, op);
   else if (is_finite && !check_finite (op, norm, norm_type, error))
@@ -307,7 +345,9 @@ total_norm (const gchar *op, GTorchTensor **tensors, gsize n, gdouble norm_type,
  * @error_if_nonfinite: whether a norm that is NaN or infinite is an error, for which the host waits
  * @error: return location for an error
  *
- * Computes the norm of all elements of some tensors.
+ * Computes the norm of all elements of some tensors. Where processes have parts of them, as of parameters of
+ * [class@ModuleShards] or [func@parallelize_columns] and of their gradients, it is the norm of the whole
+ * ones, and all ranks call this.
  *
  * Returns: (transfer full): one number on the device of the first tensor, 0 if there are none; %NULL with
  *   @error set

@@ -141,8 +141,8 @@ gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *s
 }
 
 /* --- batch normalisation --- */
-static gboolean
-count_batch (GTorchModule *self, GError **error)
+gboolean
+gtorch_layer_count_batch (GTorchModule *self, GError **error)
 {
   g_autoptr (GTorchImpl) count = gtorch_module_dup_buffer_impl (self, 2);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
@@ -152,8 +152,8 @@ count_batch (GTorchModule *self, GError **error)
 }
 
 /* Returns the weight of this batch in the average: without a momentum, all batches have the same. */
-static gboolean
-share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
+gboolean
+gtorch_layer_share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
 {
   g_autoptr (GTorchTensor) count = gtorch_module_dup_buffer (self, 2);
   GError *local = NULL;
@@ -196,7 +196,7 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   if (!gtorch_module_take_parameter (self, 0, &weight, error)
       || !gtorch_module_take_parameter (self, 1, &bias, error))
     return NULL;
-  if (training && mean != NULL && !share_of_batch (self, &momentum, error))
+  if (training && mean != NULL && !gtorch_layer_share_of_batch (self, &momentum, error))
     return NULL;
   /* one of both is a mistake, which the operation refuses */
   former = gtorch_composite_begin (GTORCH_OP_BATCH_NORM);
@@ -205,7 +205,7 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
                                  gtorch_is_none_double (momentum) ? 0 : momentum, eps, error);
   output = composite_end (former, output, error);
   /* a failed batch does not count */
-  if (output != NULL && training && mean != NULL && !count_batch (self, error))
+  if (output != NULL && training && mean != NULL && !gtorch_layer_count_batch (self, error))
     g_clear_pointer (&output, gtorch_impl_unref);
   return gtorch_tensor_wrap (output);
 }

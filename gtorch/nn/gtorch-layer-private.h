@@ -203,6 +203,12 @@ GTorchTensor *gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdoub
 GTorchTensor *gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
                                        gdouble momentum, gdouble eps, guint least_dims,
                                        guint most_dims, const gchar *layout, GError **error);
+GTorchTensor *gtorch_layer_sync_batch_norm (GTorchModule *self, GTorchTensor *input,
+                                            gint64 num_features, gdouble momentum, gdouble eps,
+                                            GError **error);
+/* Adds 1 to the number of batches of a batch norm, and finds the weight of one in the average. */
+gboolean gtorch_layer_count_batch (GTorchModule *self, GError **error);
+gboolean gtorch_layer_share_of_batch (GTorchModule *self, gdouble *momentum, GError **error);
 GTorchTensor *gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input,
                                           gint64 num_features, gdouble momentum, gdouble eps,
                                           gboolean track_running_stats, guint example_dims,

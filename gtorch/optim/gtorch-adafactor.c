@@ -11,6 +11,7 @@
 #include "base/gtorch-none.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "gtorch-ops-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -104,7 +105,12 @@ static const GTorchSettings settings = { "adafactor", numbers, G_N_ELEMENTS (num
 static gboolean
 gtorch_adafactor_check (GTorchOptimizer *optimizer, GError **error)
 {
-  return gtorch_optimizer_check_plain (optimizer, "adafactor", error);
+  g_autoptr (GPtrArray) params = NULL;
+
+  if (!gtorch_optimizer_check_plain (optimizer, "adafactor", error))
+    return FALSE;
+  params = gtorch_optimizer_dup_params (optimizer);
+  return gtorch_spread_check_whole ("adafactor", params, error);
 }
 
 /* --- steps --- */

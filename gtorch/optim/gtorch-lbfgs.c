@@ -9,6 +9,7 @@
 
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-none-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "optim/gtorch-lbfgs-private.h"
 #include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -197,6 +198,8 @@ gtorch_lbfgs_check (GTorchOptimizer *optimizer, GError **error)
   if (!gtorch_optimizer_check_plain (optimizer, "lbfgs", error) || !check_groups (optimizer, error))
     return FALSE;
   params = gtorch_optimizer_dup_params (optimizer);
+  if (!gtorch_spread_check_whole ("lbfgs", params, error))
+    return FALSE;
   for (i = 0; i < params->len; i++)
     if (!check_param (gtorch_tensor_unwrap (params->pdata[i]),
                       gtorch_tensor_unwrap (params->pdata[0]), error))

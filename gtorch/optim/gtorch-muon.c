@@ -10,6 +10,7 @@
 
 #include "base/gtorch-field-private.h"
 #include "gtorch-ops-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -186,6 +187,8 @@ gtorch_muon_check (GTorchOptimizer *optimizer, GError **error)
   if (!gtorch_optimizer_check_plain (optimizer, "muon", error))
     return FALSE;
   params = gtorch_optimizer_dup_params (optimizer);
+  if (!gtorch_spread_check_whole ("muon", params, error))
+    return FALSE;
   for (i = 0; i < params->len; i++)
     if (!check_param (gtorch_tensor_unwrap (params->pdata[i]), error))
       return FALSE;

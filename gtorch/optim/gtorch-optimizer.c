@@ -19,6 +19,7 @@
 #include "base/gtorch-property-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
+#include "nn/gtorch-spread-private.h"
 #include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
@@ -174,6 +175,8 @@ gtorch_optimizer_states_put (GHashTable *all, GTorchTensor *param, const gchar *
       g_hash_table_insert (all, param, states);
       gtorch_references_unlock ();
     }
+  if (gtorch_spread != NULL)
+    gtorch_spread->share (value, param);
   g_hash_table_insert (states, g_strdup (name), g_object_ref (value));
 }
 

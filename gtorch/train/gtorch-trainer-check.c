@@ -41,7 +41,9 @@ check_size (const gchar *name, gdouble value, GError **error)
  * Tells whether a run can be made with the present settings. Properties accept any number; this function and
  * runs report an invalid one.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID, or %GTORCH_ERROR_NOT_SUPPORTED if there is a
+ *   [property@Trainer:checkpoint-folder] and each process has a part of the module, as with
+ *   [class@ModuleShards]
  *
  * Since: 0.1
  */
@@ -126,5 +128,5 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
                    _ ("trainer: %s is set, and there is no checkpoint_folder"), saving);
       return FALSE;
     }
-  return TRUE;
+  return settings->checkpoint_folder == NULL || gtorch_trainer_check_whole (self, "trainer", error);
 }

@@ -25,6 +25,7 @@
 #include "io/gtorch-safetensors.h"
 #include "nn/gtorch-module-members.h"
 #include "nn/gtorch-module-state.h"
+#include "nn/gtorch-spread-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 #define FORMAT_NAME "gtorch-trainer-1"
@@ -467,9 +468,33 @@ gtorch_trainer_run_checkpoint (GTorchTrainerRun *run, GError **error)
 }
 
 gboolean
+gtorch_trainer_check_whole (GTorchTrainer *self, const gchar *op, GError **error)
+{
+  g_autoptr (GListModel) params =
+      gtorch_module_get_parameters (gtorch_trainer_get_private (self)->module, TRUE);
+
+  for (guint i = 0; i < g_list_model_get_n_items (params); i++)
+    {
+      g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
+
+      if (gtorch_spread_find (param) == NULL)
+        continue;
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: the parameter “%s”, of shape %s, is a part of one that is spread over "
+                      "processes: the checkpoint of a trainer has only what one process has "
+                      "(safetensors_save_index () writes what all have)"),
+                   op, gtorch_parameter_get_name (GTORCH_PARAMETER (param)),
+                   gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
 gtorch_trainer_check_checkpoint (GTorchTrainer *self, const gchar *op, GError **error)
 {
-  return gtorch_trainer_check (self, error) && gtorch_trainer_check_idle (self, op, error);
+  return gtorch_trainer_check (self, error) && gtorch_trainer_check_whole (self, op, error)
+         && gtorch_trainer_check_idle (self, op, error);
 }
 
 /* Where the next run would go on. */
@@ -491,7 +516,8 @@ gtorch_trainer_get_loader_state (GTorchTrainerPrivate *priv, GError **error)
  * the scaler, the generators of random numbers and the loader, and how far training is. The file is complete
  * or not there at all. It is a safetensors file, whose names begin with `model.` for the module.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a run goes on, or with the error of the file
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a run goes on, %GTORCH_ERROR_NOT_SUPPORTED if each
+ *   process has a part of the module, or with the error of the file
  *
  * Since: 0.1
  */

@@ -178,6 +178,8 @@ gboolean gtorch_trainer_run_begin_evaluation (GTorchTrainerRun *run, GError **er
 gboolean gtorch_trainer_run_evaluate (GTorchTrainerRun *run, GTorchSample *batch, GError **error);
 gboolean gtorch_trainer_run_end_evaluation (GTorchTrainerRun *run, GError **error);
 void gtorch_trainer_run_leave_evaluation (GTorchTrainerRun *run);
+/* Fails if processes have parts of the module: the checkpoint of one would lack the others. */
+gboolean gtorch_trainer_check_whole (GTorchTrainer *self, const gchar *op, GError **error);
 gboolean gtorch_trainer_run_checkpoint (GTorchTrainerRun *run, GError **error);
 /* Makes the folder, too. */
 gboolean gtorch_trainer_write_checkpoint (GTorchTrainerRun *run, GFile *file, GError **error);

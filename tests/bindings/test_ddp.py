@@ -13,9 +13,11 @@ import gtorch.distributed as dist
 import gtorch.distributed.algorithms.ddp_comm_hooks.default_hooks as default
 import ranks
 import tap
-from gi.repository import GLib
+from gi.repository import GLib, GTorch
 from gtorch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
 from gtorch.distributed.algorithms.join import Join
+from gtorch.distributed.checkpoint.state_dict import (
+    get_model_state_dict, get_optimizer_state_dict, set_model_state_dict)
 from gtorch.nn.parallel import DistributedDataParallel as DDP
 
 N = 3
@@ -294,6 +296,62 @@ def rank_a_graph_that_stays_the_same():
         assert torch.allclose(layers.a.weight.grad, torch.full((1, 2), 2 / 3))
         assert torch.allclose(layers.b.weight.grad, torch.full((1, 2), 1 / 3))
         assert layers.c.weight.grad is None
+
+
+def rank_batches_are_normalised_together():
+    rank = dist.get_rank()
+    torch.manual_seed(4)
+    x, y = torch.randn(7, 3, 2, 2) * 3 + 100, torch.randn(7, 3, 2, 2)
+    mine = [slice(0, 1), slice(1, 4), slice(4, 7)][rank]  # batches of different sizes
+
+    def made(momentum):
+        torch.manual_seed(6)
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 3, 1), torch.nn.BatchNorm2d(3, momentum=momentum))
+
+    convert = torch.nn.SyncBatchNorm.convert_sync_batchnorm
+    for momentum in (0.3, None):
+        alone, together = made(momentum), convert(made(momentum))
+        assert isinstance(together[1], torch.nn.SyncBatchNorm)
+        for _ in range(2):
+            alone.zero_grad()
+            together.zero_grad()
+            whole = alone(x)
+            (whole * y).sum().backward()
+            own = together(x[mine])
+            assert torch.allclose(own, whole[mine], atol=2e-4), (own - whole[mine]).abs().max()
+            (own * y[mine]).sum().backward()
+            for p, q in zip(together.parameters(), alone.parameters()):
+                dist.all_reduce(p.grad)
+                assert torch.allclose(p.grad, q.grad, rtol=2e-3, atol=2e-3), (p.grad, q.grad)
+        for (name, p), q in zip(together.named_buffers(), alone.buffers()):
+            assert torch.allclose(p, q, rtol=1e-4), (name, p, q)
+        together.eval()
+        alone.eval()
+        assert torch.allclose(together(x[mine]), alone(x[mine]), atol=1e-3)
+    lone = torch.nn.SyncBatchNorm(3)
+    tap.raises(ValueError, lambda: lone(x), 'nothing tells')
+    assert lone.eval()(x).shape == x.shape
+    wrapped = DDP(torch.nn.Sequential(torch.nn.SyncBatchNorm(3)))
+    means = wrapped(x[mine]).sum((0, 2, 3))
+    dist.all_reduce(means)
+    assert means.abs().max() < 1e-2 and wrapped(x[mine].double().float()).shape == x[mine].shape
+    half = torch.nn.SyncBatchNorm(3)
+    assert GTorch.synchronize_batch_norm(half, dist.group.WORLD) and half.train()(x[mine].half()).dtype == torch.half
+
+
+def rank_states_have_the_names_of_the_module():
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    optimizer = torch.optim.Adam(model.parameters())
+    state = get_model_state_dict(model)
+    assert state.keys() == net().state_dict().keys(), state.keys()
+    plain = net(2)
+    plain.load_state_dict(state)
+    set_model_state_dict(model, net(3).state_dict())
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), net(3).parameters()))
+    names = get_optimizer_state_dict(model, optimizer)['param_groups'][0]['params']
+    assert names == [name for name, _p in net().named_parameters()]
+    outer = torch.nn.Sequential(model)
+    assert list(get_model_state_dict(outer)) == [f'0.{name}' for name in state]
 
 
 def rank_arguments_are_pytorchs():

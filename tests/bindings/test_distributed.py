@@ -360,6 +360,9 @@ def three_processes_agree():
 
 @tap.case
 def calls_without_a_group_raise():
+    tap.raises(TypeError, lambda: dist.init_process_group('mpi', init_method=5), 'a URL')
+    tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank='0', world_size=1), "not '0'")
+    tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank=0, world_size=1.0), 'world_size is a whole number')
     tap.raises(ValueError, dist.get_rank, 'call init_process_group() before')
     tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(1)), 'call init_process_group() before')
     for backend in ('gloo', 'cpu:gloo,cuda:nccl'):
@@ -368,6 +371,15 @@ def calls_without_a_group_raise():
     tap.raises(ValueError, lambda: dist.init_process_group('mpi', init_method='http://x'), 'begins with')
     assert not dist.is_initialized()
     assert torch.distributed is dist
+
+
+@tap.case
+def a_group_that_fails_is_gone():
+    if not dist.is_mpi_available() or torch.cuda.is_available():
+        raise tap.Skip('MPI is not installed, or there is a GPU')
+    for _ in range(2):
+        tap.raises(Exception, lambda: dist.init_process_group('mpi', device_id=0), 'cuda:0')
+        assert not dist.is_initialized()
 
 
 @tap.case

@@ -13,7 +13,9 @@ import gtorch.distributed as dist
 import ranks
 import tap
 from gi.repository import GTorch
-from gtorch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, set_model_state_dict
+from gtorch.distributed import fsdp
+from gtorch.distributed.checkpoint.state_dict import (
+    StateDictOptions, get_model_state_dict, get_state_dict, set_model_state_dict)
 from gtorch.distributed.fsdp import MixedPrecisionPolicy, clip_grad_norm_, fully_shard
 
 N = 3
@@ -88,7 +90,7 @@ def rank_parts_are_rows():
         assert torch.equal(GTorch.ModuleShards.find(p).gather(p), q.detach())
     assert [name for name, _p in net.named_parameters()] == [name for name, _p in model().named_parameters()]
     assert (net.scale.numel() == 1) == (rank == 0)
-    n = sum(one._shards[0].get_n_elements() for one in (net, *net.blocks))
+    n = sum(one._shards.shards.get_n_elements() for one in (net, *net.blocks))
     assert n < sum(p.numel() for p in model().parameters()) / 2
     assert torch.equal(net(batch(0)[0]), model()(batch(0)[0]))
 
@@ -235,6 +237,169 @@ def rank_errors_leave_the_parts_in_place():
     tap.raises(ValueError, lambda: fully_shard(torch.nn.Linear(2, 2), reshard_after_forward=2), 'divides')
     x = net(batch(0, dist.get_rank())[0]).sum()
     tap.raises(RuntimeError, lambda: torch.autograd.grad(x, list(net.parameters()), create_graph=True), 'create_graph')
+
+
+class Checked(torch.nn.Module):
+    """Checkpoints around modules that are divided, and within one."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(7), Block(7)])
+        self.norm, self.reentrant = torch.nn.LayerNorm(7), reentrant
+
+    def part(self, x):
+        return torch.tanh(self.norm(x))
+
+    def forward(self, x):
+        for one in (*self.blocks, self.part):
+            x = one(x) if self.reentrant is None else torch.utils.checkpoint.checkpoint(
+                one, x, use_reentrant=self.reentrant)
+        return x
+
+
+def rank_checkpoints_are_within_sharded_modules():
+    rank = dist.get_rank()
+    torch.manual_seed(5)
+    x = torch.rand(2 * N, 7)
+
+    def made(reentrant):
+        torch.manual_seed(2)
+        return Checked(reentrant)
+
+    alone = made(None)
+    (alone(x) ** 2).mean().backward()
+    for reentrant in (False, True):
+        for reshard in (None, True, False):
+            net = made(reentrant)
+            for block in net.blocks:
+                fully_shard(block, reshard_after_forward=reshard)
+            fully_shard(net, reshard_after_forward=reshard)
+            for _ in range(2):
+                net.zero_grad()
+                (net(x[2 * rank: 2 * rank + 2].clone().requires_grad_()) ** 2).mean().backward()
+                for p, q in zip(net.parameters(), alone.parameters()):
+                    per = -(-q.shape[0] // N)
+                    assert close(p.grad, q.grad[rank * per: (rank + 1) * per]), (reentrant, reshard)
+            assert net.norm.weight.shape[0] < 7
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+class Speaker(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scaled = torch.nn.Linear(4, 4), Scaled()
+
+    def forward(self, x):
+        return self.scaled(self.inner(x))
+
+    def generate(self, x):
+        return self(x) if x.shape[0] > 1 else self.inner(x)
+
+
+def rank_modules_inside_are_not_called_alone():
+    x = torch.ones(1, 4)
+    net = fully_shard(Speaker())
+    for wrong in (lambda: net.inner(x), lambda: net.scaled(x), lambda: net.generate(x)):
+        tap.raises(ValueError, wrong, 'was called outside of a call of')
+    assert net(x).shape == (1, 4) and net.generate(torch.ones(2, 4)).shape == (2, 4)
+    net.unshard()
+    assert net.inner(x).shape == (1, 4) and net.scaled(x).shape == (1, 4)
+    net.reshard()
+    tap.raises(ValueError, lambda: net.scaled(x), 'was called outside')
+    fsdp.register_fsdp_forward_method(net, 'generate')
+    assert net.generate(x).shape == (1, 4)
+
+
+def rank_a_module_may_have_no_parameters_of_its_own():
+    """The loop of the manual, for a model without layers outside of its blocks."""
+    rank = dist.get_rank()
+    torch.manual_seed(3)
+    nets = [torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 4)) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    for layer in nets[1]:
+        fully_shard(layer)
+    assert fully_shard(nets[1]) is nets[1]
+    tap.raises(ValueError, lambda: fully_shard(nets[1]), 'no parameters that are not divided already')
+    x = torch.rand(2 * N, 4)
+    dist.broadcast(x, 0)
+    nets[0](x).sum().backward()
+    (nets[1](x[2 * rank: 2 * rank + 2]).sum() * N).backward()
+    for p, q in zip(nets[1].parameters(), nets[0].parameters()):
+        per = -(-q.shape[0] // N)
+        assert close(p.grad, q.grad[rank * per: (rank + 1) * per])
+    nets[1].unshard()
+    nets[1].reshard()
+    shared = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    shared[1].weight = shared[0].weight
+    fully_shard(shared[0])
+    tap.raises(ValueError, lambda: fully_shard(shared), 'modules that share parameters are divided together')
+
+
+def rank_norms_are_those_of_whole_tensors():
+    rank = dist.get_rank()
+    alone, net = model(), sharded()
+    loss_of(alone, *batch(0)).backward()
+    loss_of(net, *batch(0, rank)).backward()
+    for degree in (2.0, 1.0, float('inf')):
+        for of in (lambda p: p.grad, lambda p: p.grad.detach(), lambda p: p, lambda p: p.detach()):
+            norms = [torch.nn.utils.get_total_norm([of(p) for p in one.parameters()], degree) for one in (alone, net)]
+            assert close(*norms, 1e-4), (degree, norms)
+
+
+def rank_arguments_of_another_kind_are_refused():
+    for options in ({'mesh': 'x'}, {'mp_policy': 'x'}, {'reshard_after_forward': 'x'}):
+        tap.raises(TypeError, lambda given=options: fully_shard(torch.nn.Linear(2, 2), **given), 'fully_shard: ')
+    tap.raises(TypeError, lambda: fully_shard(3), 'a Module')
+    net = sharded()
+    tap.raises(TypeError, lambda: net.set_requires_gradient_sync('x'), 'True or False')
+    tap.raises(NotImplementedError, lambda: StateDictOptions(ignore_frozen_params=True), 'ignore_frozen_params')
+    tap.raises(ValueError, lambda: StateDictOptions(broadcast_from_rank0=True), 'full_state_dict')
+    tap.raises(TypeError, lambda: get_model_state_dict(net, options={}), 'StateDictOptions')
+
+
+def rank_states_come_from_rank_0():
+    rank = dist.get_rank()
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    net = sharded()
+    set_model_state_dict(net, model(7).state_dict() if rank == 0 else {}, options=options)
+    full = get_model_state_dict(net, options=FULL)
+    assert all(torch.equal(full[name], one) for name, one in model(7).state_dict().items())
+
+
+def rank_states_are_parts_while_the_module_is_whole():
+    net = sharded()
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    loss_of(net, *batch(0, dist.get_rank())).backward()
+    optimizer.step()
+    before = get_state_dict(net, optimizer)
+    net.unshard()
+    whole = get_state_dict(net, optimizer)
+    assert all(torch.equal(one, before[0][name]) for name, one in whole[0].items())
+    assert whole[1]['state'].keys() == before[1]['state'].keys()
+    tap.raises(ValueError, lambda: set_model_state_dict(net, before[0]), 'reshard')
+    net.reshard()
+    set_model_state_dict(net, before[0])
+    other = torch.optim.Adam(torch.nn.Linear(2, 2).parameters())
+    tap.raises(ValueError, lambda: get_state_dict(net, other), 'is none of the model')
+
+
+def rank_a_trainer_has_no_checkpoints_of_parts():
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 4), torch.ones(4, 4)), batch_size=2)
+    net = fully_shard(torch.nn.Linear(4, 4))
+    parts = net, data, torch.nn.MSELoss(), torch.optim.SGD(net.parameters(), lr=0.1)
+    tap.raises(NotImplementedError, lambda: torch.train.Trainer(*parts, checkpoint_folder='/nowhere'), 'spread over')
+    trainer = torch.train.Trainer(*parts)
+    trainer.run()
+    tap.raises(NotImplementedError, lambda: trainer.save_checkpoint('/nowhere/x.safetensors'), 'spread over')
+    tap.raises(NotImplementedError, lambda: trainer.load_checkpoint('/nowhere/x.safetensors'), 'spread over')
 
 
 def rank_parameters_that_were_changed_are_noticed():

@@ -15,6 +15,8 @@ import ranks
 import tap
 from gi.overrides._gtorch_dcp import _walk as walk
 from gi.repository import Gio, GLib, GTorch
+from gtorch.distributed.checkpoint.state_dict import get_model_state_dict, get_state_dict, set_state_dict
+from gtorch.distributed.fsdp import fully_shard
 
 N = 3
 INDEX = 'model.safetensors.index.json'
@@ -100,6 +102,52 @@ def rank_all_fail_if_one_does():
     dist.barrier()
 
 
+def sharded(seed):
+    torch.manual_seed(seed)
+    model = fully_shard(torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)))
+    return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+
+
+def rank_trainings_go_on_with_their_states():
+    """PyTorch's recipe: the states of a new optimizer are what those of the checkpoint are read to."""
+    folder = os.path.join(sys.argv[2], 'resumed')
+    model, optimizer = sharded(1)
+    step(model, optimizer)
+    states = get_state_dict(model, optimizer)
+    dcp.save({'model': states[0], 'optim': states[1]}, checkpoint_id=folder)
+    other, again = sharded(2)
+    before = [p.detach().clone() for p in other.parameters()]
+    found = get_state_dict(other, again)
+    assert found[1]['state'].keys() == states[1]['state'].keys()
+    assert not again.state_dict()['state'] and all(torch.equal(p, q) for p, q in zip(other.parameters(), before))
+    assert all(one['step'].item() == 0 for one in found[1]['state'].values())
+    found = {'model': found[0], 'optim': found[1]}
+    dcp.load(found, checkpoint_id=folder)
+    set_state_dict(other, again, model_state_dict=found['model'], optim_state_dict=found['optim'])
+    step(model, optimizer)
+    step(other, again)
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
+    # what was forgotten is noticed
+    wanted = {'model': get_model_state_dict(other), 'optim': {'state': {}}}
+    tap.raises(ValueError, lambda: dcp.load(wanted, checkpoint_id=folder), "nothing in 'optim.state'")
+    # state dicts of the objects themselves, and the objects
+    for name, state in (('own', {'model': model.state_dict(), 'optim': optimizer.state_dict()}),
+                        ('objects', {'model': model, 'optim': optimizer})):
+        dcp.save(state, checkpoint_id=f'{folder}/{name}')
+        other, again = sharded(3)
+        dcp.load({'model': other, 'optim': again}, checkpoint_id=f'{folder}/{name}')
+        assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters())), name
+        for one, two in zip(optimizer.state_dict()['state'].values(), again.state_dict()['state'].values()):
+            assert all(torch.equal(value, two[key]) for key, value in one.items()), name
+    dist.barrier()
+
+
 def rank_reading_with_any_number():
     """Also what the program without ranks wrote."""
     for folder, seed in ((sys.argv[2], None), (os.path.join(sys.argv[2], 'one'), 3)):
@@ -164,6 +212,7 @@ def wrong_calls_raise():
     with tempfile.TemporaryDirectory() as folder:
         state = {'a': torch.ones(2)}
         tap.raises(ValueError, lambda: dcp.save(state), 'the folder')
+        tap.raises(TypeError, lambda: dcp.save({'f': object()}, checkpoint_id=folder), "the value 'f' is object")
         tap.raises(ValueError, lambda: dcp.save({'a.b': 1, 'a': {'b': 2}}, checkpoint_id=folder), 'two values')
         tap.raises(TypeError, lambda: dcp.save([], checkpoint_id=folder), 'a dictionary')
         tap.raises(NotImplementedError, lambda: dcp.save(state, checkpoint_id=folder, planner=1), 'planner')

@@ -91,7 +91,7 @@ def rank_replicas_have_the_same_parts():
     mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicate', 'shard'))
     net, alone = sharded(mesh=mesh), whole()
     assert net.layers[0].weight.shape == (3, 6)
-    assert net._shards[0].get_group().get_size() == 2 and net._shards[0].get_replicas().get_size() == 2
+    assert net._shards.shards.get_group().get_size() == 2 and net._shards.shards.get_replicas().get_size() == 2
     optimizers = [torch.optim.Adam(one.parameters(), lr=0.01) for one in (net, alone)]
     for i in range(3):
         x = batch(i)
@@ -273,7 +273,7 @@ def rank_modules_are_whole_between():
 
 def rank_parts_are_kept_by_the_cpu():
     net, alone = sharded(offload_policy=CPUOffloadPolicy()), whole()
-    assert net._shards[0].is_offloaded()
+    assert net._shards.shards.is_offloaded()
     backward(net, own(batch()))
     backward(alone, batch())
     same_grads(net, alone)
@@ -293,7 +293,10 @@ def rank_the_outermost_module_stays_whole():
     assert counts == [(4, 3 + 4), (1, 1)], counts
     before = [*net.parameters()]
     net.unshard()
-    assert all(p is q for p, q in zip(net.parameters(), before))  # an optimizer that is made now sees the parts
+    # optimizers and norms see the parts: lists of parameters have these, and attributes are whole
+    assert net.head.weight.shape == (3, 6) and all(p is q for p, q in zip(net.parameters(), before))
+    assert all(p is q for (_name, p), q in zip(net.named_parameters(), before))
+    assert any(p is q for p, q in zip(net.head.parameters(), before[-2:]))
     net.reshard()
 
 

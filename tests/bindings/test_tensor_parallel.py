@@ -4,15 +4,20 @@
 
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
 import gtorch as torch
 import gtorch.distributed as dist
+import gtorch.distributed.checkpoint as dcp
 import ranks
 import tap
 from gi.repository import GTorch
-from gtorch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, set_model_state_dict
+from gtorch.distributed.checkpoint.state_dict import (
+    StateDictOptions, get_model_state_dict, get_state_dict, set_model_state_dict, set_state_dict)
 from gtorch.distributed.device_mesh import init_device_mesh
+from gtorch.distributed.fsdp import fully_shard
+from gtorch.distributed.optim import ZeroRedundancyOptimizer
 from gtorch.distributed.tensor import Replicate, Shard
 from gtorch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -194,6 +199,131 @@ def rank_batches_and_layers_are_divided():
     torch.nn.functional.cross_entropy(alone(x[:2]).flatten(0, 1), y[:2].flatten()).backward()
     learn(wrapped, x[place: place + 1], y[place: place + 1])
     compare(net, alone, mesh.get_group('model'), True)
+
+
+def agree(net, alone):
+    full = get_model_state_dict(net, options=FULL)
+    for name, one in alone.state_dict().items():
+        assert full[name].shape == one.shape and torch.allclose(full[name], one, atol=1e-5), name
+
+
+def train(nets, batches, n=3):
+    """Steps of modules, each with batches of its own; returns their optimizers."""
+    optimizers = [torch.optim.Adam(one.parameters(), lr=0.01) for one in nets]
+    for i in range(n):
+        norms = []
+        for one, optimizer, of in zip(nets, optimizers, batches):
+            optimizer.zero_grad()
+            learn(one, *of(i))
+            norms.append(torch.nn.utils.get_total_norm([p.grad for p in one.parameters()]))
+            norms.append(torch.nn.utils.clip_grad_norm_(one.parameters(), 0.5))
+            optimizer.step()
+        assert all(torch.allclose(norm, norms[0], atol=1e-5) for norm in norms), norms
+    return optimizers
+
+
+def folder_of_all():
+    folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    return folder[0]
+
+
+def rank_checkpoints_have_the_parts_of_all_ranks():
+    for kind in (Model, Uneven):
+        def made(kind=kind):
+            torch.manual_seed(1)
+            return kind()
+
+        alone, net = made(), parallelize_module(made(), None, PLAN)
+        _alone, optimizer = train((alone, net), (batch, batch))
+        folder = folder_of_all()
+        # the state dict of the module itself, and that of the function; parts are known by their elements
+        dcp.save({'net': net.state_dict(), 'module': net}, checkpoint_id=folder)
+        states = get_state_dict(net, optimizer)
+        dcp.save({'net': states[0], 'optim': states[1]}, checkpoint_id=f'{folder}/both')
+        for name in ('net', 'module'):
+            whole = {name: kind().state_dict()}
+            dcp.load(whole, checkpoint_id=folder)
+            assert all(torch.allclose(one, alone.state_dict()[key], atol=1e-5) for key, one in whole[name].items())
+        other = parallelize_module(kind(), None, PLAN)
+        dcp.load({'module': other}, checkpoint_id=folder)
+        agree(other, alone)
+        again = torch.optim.Adam(other.parameters(), lr=0.5)
+        found = get_state_dict(other, again)
+        found = {'net': found[0], 'optim': found[1]}
+        dcp.load(found, checkpoint_id=f'{folder}/both')
+        set_state_dict(other, again, model_state_dict=found['net'], optim_state_dict=found['optim'])
+        for one, step in ((net, optimizer), (other, again)):
+            step.zero_grad()
+            learn(one, *batch(7))
+            step.step()
+        assert all(torch.equal(p, q) for p, q in zip(net.parameters(), other.parameters()))
+        dist.barrier()
+
+
+def rank_modules_and_layers_are_divided():
+    """Rows of the parts of layers, on a mesh of two dimensions."""
+    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('data', 'model'))
+    data, place = mesh['data'], mesh['data'].get_local_rank()
+    assert data.ndim == 1 and data.shape == (2,) and data.size() == 2 and data.mesh_dim_names == ('data',)
+    assert mesh['data', 'model'].shape == (2, 2) and data.get_group() is mesh.get_group('data')
+    tap.raises(ValueError, lambda: mesh['model', 'data'], 'the order')
+    tap.raises(ValueError, lambda: data.get_group('model'), 'not')
+    tap.raises(TypeError, lambda: mesh[0], 'a name')
+
+    def two(i):
+        return [one[:2] for one in batch(i)]
+
+    def mine(i):
+        return [one[place: place + 1] for one in batch(i)]
+
+    for kind in (Model, Uneven):
+        torch.manual_seed(1)
+        alone = kind()
+        torch.manual_seed(1)
+        net = fully_shard(parallelize_module(kind(), mesh['model'], PLAN), mesh=data)
+        assert net.up.weight.shape[0] < alone.up.weight.shape[0] / 2
+        agree(net, alone)
+        _alone, optimizer = train((alone, net), (two, mine))
+        agree(net, alone)
+        folder = folder_of_all()
+        dcp.save({'net': net, 'optim': optimizer.state_dict()}, checkpoint_id=folder)
+        whole = {'net': kind()}
+        dcp.load(whole, checkpoint_id=folder)
+        assert all(torch.allclose(one, alone.state_dict()[name], atol=1e-5)
+                   for name, one in whole['net'].state_dict().items())
+        torch.manual_seed(3)
+        other = fully_shard(parallelize_module(kind(), mesh['model'], PLAN), mesh=data)
+        dcp.load({'net': other}, checkpoint_id=folder)
+        assert all(torch.equal(p, q) for p, q in zip(net.parameters(), other.parameters()))
+        set_model_state_dict(net, get_model_state_dict(other, options=FULL), options=FULL)
+        agree(net, alone)
+        dist.barrier()
+
+
+def rank_parts_are_not_mixed_up():
+    """What would take the parts of the ranks for the same parameters, or for parts of others."""
+    net = parallelize_module(model(), None, PLAN)
+    tap.raises(ValueError, lambda: fully_shard(net), 'other ranks of the group have other parts')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net), 'have other parts')
+    tap.raises(ValueError, lambda: ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, lr=0.1), 'have other')
+    sharded = fully_shard(model())
+    tap.raises(ValueError, lambda: parallelize_module(sharded, None, PLAN), 'before modules are')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(sharded), 'have other parts')
+    tap.raises(ValueError, lambda: ZeroRedundancyOptimizer(sharded.parameters(), torch.optim.SGD, lr=0.1), 'have other')
+    for one in (net, sharded):
+        tap.raises(NotImplementedError, lambda given=one: torch.optim.Adafactor(given.parameters()), 'needs the whole')
+        tap.raises(NotImplementedError, lambda given=one: torch.optim.LBFGS(given.parameters()), 'needs the whole')
+        matrices = [p for p in one.parameters() if p.dim() == 2]
+        tap.raises(NotImplementedError, lambda given=matrices: torch.optim.Muon(given), 'needs the whole')
+    tap.raises(TypeError, lambda: parallelize_module(model(), None, {'up': 'col'}), 'ColwiseParallel')
+    tap.raises(TypeError, lambda: parallelize_module(model(), 'x', PLAN), 'a DeviceMesh')
+    part = net.up.weight
+    copy = part.detach().clone()
+    assert GTorch.parallelize_is_part(part.detach()) and not GTorch.parallelize_is_part(copy)
+    assert GTorch.parallelize_adopt(copy, part) and torch.equal(GTorch.parallelize_gather(copy), model().up.weight)
+    tap.raises(Exception, lambda: GTorch.parallelize_adopt(torch.ones(1), part), 'has the shape')
+    tap.raises(Exception, lambda: GTorch.parallelize_adopt(copy, torch.ones(4, 8)), 'not a parameter of a layer')
 
 
 def rank_what_cannot_be_divided_is_refused():

@@ -345,7 +345,7 @@ def files_are_written_in_one_place():
         # a store's file has changes one behind the other, under a lock, and is never replaced; what workers write is
         # appended to their logs; several processes write their rows to one file, which has a new name
         if "O_RDONLY" not in line and "gtorch/distributed/gtorch-file-store.c" not in line
-        and "gtorch/distributed/gtorch-sharded-save.c" not in line
+        and "gtorch/distributed/gtorch-sharded-put.c" not in line
         and "tools/gtorch-run-worker.c" not in line
         and "gtorch/elements/gtorch-loan.c" not in line  # the end of a pipe
     ]

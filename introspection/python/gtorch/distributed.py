@@ -12,6 +12,7 @@ from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
 from gi.overrides import _gtorch_fsdp as _fsdp
 from gi.overrides import _gtorch_process_groups as _groups
+from gi.overrides import _gtorch_sharded_states as _states
 from gi.overrides import _gtorch_tensor_parallel as _parallel
 from gi.overrides import _gtorch_zero as _zero
 
@@ -50,7 +51,7 @@ _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataP
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 _put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket, 'init_device_mesh': _parallel.init_device_mesh,
                              'DeviceMesh': _parallel.RawMesh})
-for _other in (_ddp, _zero, _dcp, _fsdp, _parallel):
+for _other in (_ddp, _zero, _dcp, _states, _fsdp, _parallel):
     for _name, _members in _other.submodules().items():
         _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})

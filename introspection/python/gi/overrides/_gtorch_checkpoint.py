@@ -15,6 +15,7 @@ from gi.overrides._gtorch_hooks import describe
 from gi.overrides._gtorch_mixin import mixin
 
 apply_function = restores(GTorch.Function.apply)
+surroundings = []  # functions that give None, or what makes the context of the second call, such as whole parameters
 TENSOR = object()  # stands for the tensors among the arguments
 
 
@@ -50,13 +51,28 @@ class set_checkpoint_early_stop:  # noqa: N801, the name is PyTorch's
         _always_early = self._before
 
 
+@contextlib.contextmanager
+def _inside(made):
+    with contextlib.ExitStack() as stack:
+        for one in made:
+            stack.enter_context(one())
+        yield
+
+
+def _surround():
+    """What makes the context in which a function is called now, for its second call."""
+    made = [found for found in (one() for one in surroundings) if found is not None]
+    return lambda: _inside(made)
+
+
 def _again(function, args, options, context):
     """What C calls in the backward pass."""
+    around = _surround()
     what, others = describe('checkpoint', function), _without_tensors(args)
 
     def compute(tensors):
         try:
-            with context:
+            with around(), context:
                 function(*_with_tensors(others, tensors), **options)
         except Failure as error:
             if '(early_stop)' not in error.message:
@@ -88,9 +104,11 @@ def _raw_function(call, preserve_rng_state):
 
 def _reentrant(function, args, preserve_rng_state):
     what, others, result = describe('checkpoint', function), _without_tensors(args), []
+    around = _surround()
 
     def compute(tensors):
-        found = function(*_with_tensors(others, tensors))
+        with around() if result else contextlib.nullcontext():
+            found = function(*_with_tensors(others, tensors))
         several = list(found) if isinstance(found, (tuple, list)) else [found]
         if not result:  # the first time
             result[:] = [type(found) if isinstance(found, (tuple, list)) else None, _without_tensors(several)]

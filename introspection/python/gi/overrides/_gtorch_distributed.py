@@ -271,6 +271,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if store is not None and init_method is not None:
         raise ValueError('either store or init_method is given, not both')
     del group_name
+    if init_method is not None and not isinstance(init_method, str):
+        raise TypeError(f'init_process_group: init_method is a URL, not {type(init_method).__name__}')
+    for word, number in (('rank', rank), ('world_size', world_size)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f'init_process_group: {word} is a whole number, not {number!r}')
     seconds, name = _seconds(timeout), _backend(backend)
     if not (rank == world_size == -1 or 0 <= rank < world_size):
         raise ValueError(f'rank {rank} is out of range for {world_size} processes; both are given, or neither')
@@ -284,7 +289,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
     if device_id is not None:
-        _bind(GroupMember.WORLD, device_id)
+        try:
+            _bind(GroupMember.WORLD, device_id)
+        except BaseException:
+            destroy_process_group()
+            raise
 
 
 def _bind(made, device):

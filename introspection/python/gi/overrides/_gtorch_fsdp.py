@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """torch.distributed.fsdp: modules whose parameters are spread over processes."""
 
+import contextlib
 import dataclasses
 import threading
 import types
 import typing
+import weakref
 
 from gi.repository import GTorch
 
 from gi.overrides import _gtorch_distributed as dist
-from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides import _gtorch_checkpoint as checkpoint
+from gi.overrides._gtorch_convert import RawTensor, convert_bool
+from gi.overrides._gtorch_members import opened
 from gi.overrides._gtorch_parametrize import Computed
+from gi.overrides._gtorch_tensor_parallel import MeshLines, RawMesh
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,22 +67,25 @@ class FSDPModule(metaclass=_IsSharded):
         return [one for one in (self.modules() if recurse else [self]) if isinstance(one, FSDPModule)]
 
     def _set(self, name, value, recurse):
+        value = convert_bool(value) if isinstance(value, int) else value
+        if not isinstance(value, (bool, float)):
+            raise TypeError(f'{name.replace("-", "_")} is True or False, not {value!r}')
         for one in FSDPModule._all(self, recurse):
-            one._shards[0].set_property(name, value)
+            one._shards.shards.set_property(name, value)
 
     def unshard(self, async_op=False):
         """Makes the parameters whole until reshard(), or until the end of the next call of the module. With @async_op
         that only begins, and the result has wait()."""
-        dist._run(lambda: self._shards[0].unshard(not async_op))
+        dist._run(lambda: self._shards.shards.unshard(not async_op))
         if async_op:
             return UnshardHandle(self)
-        self._shards[1]()
+        self._shards.show(True)
         return None
 
     def reshard(self):
         """Drops the whole parameters."""
-        dist._run(self._shards[0].reshard)
-        self._shards[1]()
+        dist._run(self._shards.shards.reshard)
+        self._shards.show(False)
 
     def set_requires_gradient_sync(self, requires_gradient_sync, *, recurse=True):
         """Whether backward passes exchange gradients; otherwise they are added up for one that does."""
@@ -90,7 +98,7 @@ class FSDPModule(metaclass=_IsSharded):
     def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
         """Whether the whole parameters are dropped after the forward pass."""
         for one in FSDPModule._all(self, recurse):
-            one._shards[2].clear()  # it no longer depends on the call
+            one._shards.depends = False  # on the call
         FSDPModule._set(self, 'reshard-after-forward', reshard_after_forward, recurse)
 
     def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
@@ -110,11 +118,11 @@ class FSDPModule(metaclass=_IsSharded):
 
     def set_modules_to_forward_prefetch(self, modules):
         """Whose parameters are gathered while this module computes; by default those of what is called next."""
-        dist._run(lambda: self._shards[0].set_forward_prefetch(_shards_of('forward', modules)))
+        dist._run(lambda: self._shards.shards.set_forward_prefetch(_shards_of('forward', modules)))
 
     def set_modules_to_backward_prefetch(self, modules):
         """The same in the backward pass; by default those of what was called before."""
-        dist._run(lambda: self._shards[0].set_backward_prefetch(_shards_of('backward', modules)))
+        dist._run(lambda: self._shards.shards.set_backward_prefetch(_shards_of('backward', modules)))
 
 
 def _shards_of(what, modules):
@@ -122,7 +130,7 @@ def _shards_of(what, modules):
     for one in modules:
         if not isinstance(one, FSDPModule):
             raise ValueError(f'set_modules_to_{what}_prefetch: {type(one).__name__} was not given to fully_shard()')
-    return [one._shards[0] for one in modules]
+    return [one._shards.shards for one in modules]
 
 
 def _refusing(name, why):
@@ -156,6 +164,8 @@ def _groups(mesh):
     """The group over which parameters are spread, and that of the replicas or None."""
     if mesh is None or isinstance(mesh, GTorch.ProcessGroup):
         return dist._group(mesh), None
+    if not isinstance(mesh, (RawMesh, MeshLines)):
+        raise TypeError(f'fully_shard: mesh is a DeviceMesh or a group, not {type(mesh).__name__}')
     if mesh.ndim > 2:
         raise ValueError(f'fully_shard: the mesh has {mesh.ndim} dimensions; it has one, or two: replicas, and ranks '
                          'with parts')
@@ -180,7 +190,8 @@ def _find_nearby(group, n):
 def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placement_fn=None,
                 mp_policy=MixedPrecisionPolicy(), offload_policy=None, ignored_params=None):
     """Divides the parameters of a module among the processes of a group, by default all, or of a @mesh: of two
-    dimensions, the second divides them, and the first has replicas. Modules inside come first. A number
+    dimensions, the second divides them, and the first has replicas. Modules inside come first, and layers that
+    parallelize_module() divides among the ranks of another dimension before. A number
     @reshard_after_forward keeps them spread over so many ranks until the backward pass; None is False for the outermost
     module of a call and True for others. @ignored_params stay whole, and their gradients are this rank's. Returns the
     module, whose parameters are this rank's parts; optimizers are made afterwards."""
@@ -188,6 +199,13 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
         raise NotImplementedError('fully_shard: shard_placement_fn is not supported: the first dimension is divided')
     if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
         raise TypeError(f'fully_shard: offload_policy is an OffloadPolicy, not {type(offload_policy).__name__}')
+    if not isinstance(mp_policy, MixedPrecisionPolicy):
+        raise TypeError(f'fully_shard: mp_policy is a MixedPrecisionPolicy, not {type(mp_policy).__name__}')
+    if not isinstance(module, GTorch.Module):
+        raise TypeError(f'fully_shard: the module is a {type(module).__name__}; it is a Module')
+    if reshard_after_forward is not None and not isinstance(reshard_after_forward, int):
+        raise TypeError('fully_shard: reshard_after_forward is True, False, a number of ranks or None, not '
+                        f'{reshard_after_forward!r}')
     group, replicas = _groups(mesh)
     nearby = None
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
@@ -222,41 +240,101 @@ def _converted(value, dtype):
     return type(value)(_converted(one, dtype) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-_calls = threading.local()  # how many calls of modules are within each other
+_calls = threading.local()  # which modules are called, the outermost first
+
+
+class _State:
+    """What a module that was given to fully_shard() has beside C's object: attributes, which Python finds without C."""
+
+    def __init__(self, module, shards, depends):
+        self.shards, self.depends = shards, depends
+        members = [(one, name, GTorch.Module.get_parameter(one, name)) for one in module.modules()
+                   for name in GTorch.Module.get_member_names(one, GTorch.MemberKind.PARAMETER)]
+        self.parts = [(one, name, param) for one, name, param in members
+                      if param is not None and GTorch.ModuleShards.find(param) is shards]
+        self.shown = [(one, name) for one, name, _param in self.parts if name in vars(one)]
+
+    def show(self, is_whole):
+        for one, name in self.shown:
+            one._gt_show(name, Computed.get_tensor(one, name))
+        if is_whole:
+            opened[id(self)] = weakref.ref(self)
+        else:
+            opened.pop(id(self), None)
+
+    def enter(self):
+        if 'stack' not in vars(_calls):
+            _calls.stack = []
+        if self.depends:
+            self.shards.props.reshard_after_forward = bool(_calls.stack)
+        dist._run(self.shards.begin_forward)
+        _calls.stack.append(self)
+        self.show(True)
+
+    def leave(self):
+        stack = getattr(_calls, 'stack', [])
+        if stack and stack[-1] is self:  # otherwise it could not be entered
+            stack.pop()
+            self.shards.end_forward()
+            self.show(self in stack or self.is_open())
+
+    def is_open(self):
+        """Whether attributes are whole outside of a call, by unshard()."""
+        return any(GTorch.Module.get_parameter(one, name) is not param for one, name, param in self.parts[:1])
+
+
+@contextlib.contextmanager
+def _again(stack):
+    """The second call of a checkpoint finds the modules whole in whose calls the first one was."""
+    done = []
+    try:
+        for one in stack:
+            reshards = one.shards.props.reshard_after_forward
+            depends, one.depends = one.depends, False
+            one.shards.props.reshard_after_forward = False  # what is saved is the checkpoint's
+            done.append((one, depends, reshards))
+            one.enter()
+        yield
+    finally:
+        for one, depends, reshards in reversed(done):
+            one.leave()
+            one.shards.props.reshard_after_forward, one.depends = reshards, depends
+
+
+def _surroundings():
+    stack = list(getattr(_calls, 'stack', ()))
+    return (lambda: _again(stack)) if stack else None
+
+
+checkpoint.surroundings.append(_surroundings)
 
 
 def _surround(module, shards, policy, depends):
-    """What the hooks of C's cannot do: calls of modules in Python, and attributes, which Python finds without C."""
-    shown = [(one, name) for one in module.modules() for name, value in vars(one).items()
-             if isinstance(value, GTorch.Parameter) and GTorch.ModuleShards.find(value) is shards]
-
-    def show():
-        for one, name in shown:
-            one._gt_show(name, Computed.get_tensor(one, name))
-
+    """What the hooks of C's cannot do: calls of modules in Python."""
+    state = _State(module, shards, depends)
     inner = policy.param_dtype if policy.cast_forward_inputs else None
-    choice = {'depends on the call': True} if depends else {}
 
     def before(_module, inputs, options):
-        depth = getattr(_calls, 'depth', 0)
-        if choice:
-            shards.props.reshard_after_forward = depth > 0
-        dist._run(shards.begin_forward)
-        _calls.depth = depth + 1
-        show()
+        state.enter()
         return _converted(inputs, inner), _converted(options, inner)
 
     def after(_module, _inputs, output):
-        _calls.depth = max(0, getattr(_calls, 'depth', 0) - 1)
-        shards.end_forward()
-        show()
+        state.leave()
         return _converted(output, policy.output_dtype)
 
-    module._shards = (shards, show, choice)
+    def before_inner(called, _inputs):
+        if shards.get_group() is not None and state not in getattr(_calls, 'stack', ()) and not state.is_open():
+            raise ValueError(f'{type(called).__name__} was called outside of a call of {type(module).__name__}, which '
+                             'was given to fully_shard(), and has only the part of this rank: call that module, or '
+                             'unshard() it, or name the method to register_fsdp_forward_method()')
+
+    module._shards, module._parts = state, tuple(state.parts)
     for name in METHODS:
         module.__dict__[name] = types.MethodType(vars(FSDPModule)[name], module)
     module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
     module.register_forward_hook(after, always_call=True)
+    for one in {one for one, _name in state.shown if one is not module}:
+        one.register_forward_pre_hook(before_inner, prepend=True)
 
 
 def register_fsdp_forward_method(module, method_name):
@@ -264,149 +342,16 @@ def register_fsdp_forward_method(module, method_name):
     if not isinstance(module, FSDPModule):
         return
     function = getattr(type(module), method_name)
-    shards, show, _choice = module._shards
+    state = module._shards
 
     def method(self, *inputs, **options):
-        dist._run(shards.begin_forward)
-        show()
+        state.enter()
         try:
             return function(self, *inputs, **options)
         finally:
-            shards.end_forward()
-            show()
+            state.leave()
 
     module.__dict__[method_name] = types.MethodType(method, module)
-
-
-# --- states ---
-
-
-@dataclasses.dataclass
-class StateDictOptions:
-    """How get_model_state_dict() gives a state."""
-
-    full_state_dict: bool = False
-    cpu_offload: bool = False
-    strict: bool = True
-
-
-def _layers(model, state):
-    """The parameters of a state dict that are parts of layers that were divided, by name."""
-    return {name: param for name, param in model.named_parameters() if name in state
-            and GTorch.ModuleShards.find(param) is None and GTorch.parallelize_is_part(param)}
-
-
-def _places(model):
-    """The parameters of a state dict that are parts, by name."""
-    found = {}
-    for name in model.state_dict():
-        try:
-            param = model.get_parameter(name)
-        except AttributeError:
-            continue
-        shards = GTorch.ModuleShards.find(param)
-        if shards is not None:
-            found[name] = (shards, param)
-    return found
-
-
-def _adopted(tensor, shards, param):
-    """A tensor of the same elements that is known as a part, as one of the parameter is."""
-    tensor = tensor.detach()
-    dist._run(lambda: shards.adopt(tensor, param))
-    return tensor
-
-
-def get_model_state_dict(model, *, options=None):
-    """The state dict of a model: with full_state_dict whole parameters, for which all ranks call this; the parts of
-    this rank otherwise, which files take as parts of whole tensors."""
-    options = options or StateDictOptions()
-    state = dict(model.state_dict())
-    for name, (shards, param) in _places(model).items():
-        if options.full_state_dict:
-            state[name] = dist._run(lambda shards=shards, param=param: shards.gather(param))
-        else:
-            state[name] = _adopted(param.cpu() if options.cpu_offload else param, shards, param)
-    if options.full_state_dict:
-        for name, param in _layers(model, state).items():
-            state[name] = dist._run(lambda param=param: GTorch.parallelize_gather(param))
-    to_host = options.cpu_offload and options.full_state_dict
-    return {name: one.cpu() for name, one in state.items()} if to_host else state
-
-
-def set_model_state_dict(model, model_state_dict, *, options=None):
-    """Loads a state dict: with full_state_dict one of whole parameters, of which each rank takes its parts."""
-    options = options or StateDictOptions()
-    state = dict(model_state_dict)
-    if options.full_state_dict:
-        own = model.state_dict()
-        for name, (shards, param) in _places(model).items():
-            if name in state:
-                dist._run(lambda shards=shards, param=param, full=state[name]: shards.scatter(param, full))
-                state[name] = own[name]
-        for name, param in _layers(model, state).items():
-            dist._run(lambda param=param, full=state[name]: GTorch.parallelize_scatter(param, full))
-            state[name] = own[name]
-    return model.load_state_dict(state, strict=options.strict)
-
-
-def _named(model, optimizer):
-    """The parameters of an optimizer, by their names in the model, in the order of the optimizer."""
-    names = {param: name for name, param in model.named_parameters()}
-    return [[(names[param], param) for param in group['params']] for group in optimizer.param_groups]
-
-
-def _state_tensor(value, param, options):
-    shards = GTorch.ModuleShards.find(param)
-    if shards is None or not isinstance(value, RawTensor) or value.shape != param.shape or value.dim() == 0:
-        return value
-    part = _adopted(value, shards, param)
-    return dist._run(lambda: shards.gather(part)) if options.full_state_dict else part
-
-
-def get_optimizer_state_dict(model, optimizers, *, options=None):
-    """The state dict of an optimizer with the names of parameters: with full_state_dict whole tensors, for which all
-    ranks call this; the parts of this rank otherwise."""
-    options = options or StateDictOptions()
-    own, named = optimizers.state_dict(), _named(model, optimizers)
-    flat = [pair for group in named for pair in group]
-    state = {name: {key: _state_tensor(value, param, options) for key, value in own['state'][i].items()}
-             for i, (name, param) in enumerate(flat) if i in own['state']}
-    groups = [{**group, 'params': [name for name, _param in pairs]}
-              for group, pairs in zip(own['param_groups'], named)]
-    return {'state': state, 'param_groups': groups}
-
-
-def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
-    """Loads what get_optimizer_state_dict() gives, with the same options."""
-    options = options or StateDictOptions()
-    named = _named(model, optimizers)
-    numbers = {name: (i, param) for i, (name, param) in enumerate(pair for group in named for pair in group)}
-    state = {}
-    for name, values in optim_state_dict['state'].items():
-        number, param = numbers[name]
-        shards = GTorch.ModuleShards.find(param)
-        state[number] = {}
-        for key, value in values.items():
-            if shards is not None and options.full_state_dict and isinstance(value, RawTensor) and value.dim() > 0:
-                part = _adopted(param.detach().to(value.dtype, copy=True), shards, param)
-                dist._run(lambda shards=shards, part=part, full=value: shards.scatter(part, full))
-                value = part
-            state[number][key] = value
-    groups = [{**group, 'params': [numbers[name][0] for name in group['params']]}
-              for group in optim_state_dict['param_groups']]
-    optimizers.load_state_dict({'state': state, 'param_groups': groups})
-
-
-def get_state_dict(model, optimizers, *, options=None):
-    """The state dicts of a model and of an optimizer."""
-    return get_model_state_dict(model, options=options), get_optimizer_state_dict(model, optimizers, options=options)
-
-
-def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
-    """Loads the state dicts of a model and of an optimizer."""
-    set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
-    return set_model_state_dict(model, model_state_dict, options=options)
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
@@ -435,7 +380,4 @@ def submodules():
     """What is below torch.distributed, by name."""
     fsdp = (fully_shard, FSDPModule, UnshardHandle, MixedPrecisionPolicy, OffloadPolicy, CPUOffloadPolicy,
             register_fsdp_forward_method, clip_grad_norm_)
-    states = (StateDictOptions, get_model_state_dict, set_model_state_dict, get_optimizer_state_dict,
-              set_optimizer_state_dict, get_state_dict, set_state_dict)
-    return {'fsdp': {**{one.__name__: one for one in fsdp}, '__getattr__': _find_absent},
-            'checkpoint.state_dict': {one.__name__: one for one in states}}
+    return {'fsdp': {**{one.__name__: one for one in fsdp}, '__getattr__': _find_absent}}

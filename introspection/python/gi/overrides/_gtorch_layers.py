@@ -334,6 +334,33 @@ def _pretrained(name):
     return classmethod(ordered)
 
 
+def _convert_sync_batchnorm(cls, module, process_group=None):
+    """The same module with a SyncBatchNorm in place of each BatchNorm1d and the like, which has their parameters and
+    buffers. They normalise by the batches of @process_group, by default of all processes if there is a group."""
+    from gi.overrides import _gtorch_distributed as dist
+
+    group = process_group if process_group is not None or not dist.is_initialized() else dist._group(None)
+    made = _converted_batchnorm(cls, module)
+    if group is not None:
+        dist._run(lambda: GTorch.synchronize_batch_norm(made, group))
+    return made
+
+
+def _converted_batchnorm(cls, module):
+    kinds = GTorch.BatchNorm1d, GTorch.BatchNorm2d, GTorch.BatchNorm3d
+    for name, child in list(module.named_children()):
+        made = _converted_batchnorm(cls, child)
+        if made is not child:
+            module.set_submodule(name, made)
+    if not isinstance(module, kinds) or isinstance(module, GTorch.SyncBatchNorm):
+        return module
+    made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+    for name in ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'):
+        if getattr(module, name) is not None:
+            setattr(made, name, getattr(module, name))
+    return made.train(module.training)
+
+
 # The arguments of from_pretrained() behind freeze, in PyTorch's order.
 PRETRAINED = {
     'Embedding': ('padding_idx', 'max_norm', 'norm_type', 'scale_grad_by_freq', 'sparse'),
@@ -377,6 +404,8 @@ def layer(name, raw, own, activation):
         members['forward'], members['__call__'] = with_indices(raw, members['forward'], hooks_run)
     if name in PRETRAINED:
         members['from_pretrained'] = _pretrained(name)
+    if name == 'SyncBatchNorm':
+        members['convert_sync_batchnorm'] = classmethod(_convert_sync_batchnorm)
     if rnn.is_network(raw):
         members.update(rnn.members_of(name, raw))
     made = type(raw)(name, (raw,), members)

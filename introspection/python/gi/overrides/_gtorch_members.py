@@ -99,13 +99,23 @@ def _walk(module, seen, prefix, once):
         yield from child.named_modules(seen, _join(prefix, name), once)
 
 
+opened = {}  # weak references, by ids, to what has `parts`: modules, names and parameters in whose places others are
+
+
+def _stood_for():
+    """The parameters in whose places other tensors are at present."""
+    states = [one() for one in list(opened.values())]
+    return {(module, name): param for one in states if one is not None for module, name, param in one.parts}
+
+
 def _named(module, kind, prefix, recurse, once):
     """Yields parameters or buffers with their names."""
     seen = set()
+    parts = _stood_for() if opened and kind == 'parameter' else {}
     modules = module.named_modules(None, prefix, once) if recurse else [(prefix, module)]
     for path, one in modules:
         for name in RawModule.get_member_names(one, getattr(GTorch.MemberKind, kind.upper())):
-            member = getattr(RawModule, f'get_{kind}')(one, name)
+            member = parts[one, name] if (one, name) in parts else getattr(RawModule, f'get_{kind}')(one, name)
             if member is None or member in seen:
                 continue
             if once:

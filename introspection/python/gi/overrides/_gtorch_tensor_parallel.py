@@ -3,6 +3,7 @@
 """torch.distributed.device_mesh and torch.distributed.tensor.parallel: layers of which each rank has a part."""
 
 import fnmatch
+import math
 
 from gi.repository import GTorch
 
@@ -42,6 +43,46 @@ def _dim(mesh, mesh_dim):
     return mesh_dim
 
 
+class MeshLines:
+    """Some dimensions of a mesh, as mesh['name'] gives them: the processes that differ from this one in these."""
+
+    def __init__(self, mesh, dims):
+        self._mesh, self._dims = mesh, dims
+
+    ndim = property(lambda self: len(self._dims))
+    shape = property(lambda self: tuple(self._mesh.shape[dim] for dim in self._dims))
+    device_type = property(lambda self: self._mesh.device_type)
+    mesh_dim_names = property(lambda self: tuple(self._mesh.mesh_dim_names[dim] for dim in self._dims))
+
+    def _find(self, mesh_dim):
+        if isinstance(mesh_dim, str):
+            dim = _dim(self._mesh, mesh_dim)
+            if dim in self._dims:
+                return dim
+            raise ValueError(f'the mesh has the dimensions {self.mesh_dim_names}, not {mesh_dim!r}')
+        return self._dims[_dim(self, mesh_dim)]
+
+    def get_group(self, mesh_dim=None):
+        """The processes that differ from this one in one dimension only, and itself."""
+        return self._mesh.get_group(self._find(mesh_dim))
+
+    def get_all_groups(self):
+        """The groups of all dimensions."""
+        return [self._mesh.get_group(dim) for dim in self._dims]
+
+    def get_local_rank(self, mesh_dim=None):
+        """The rank of this process in the group of a dimension."""
+        return self.get_group(mesh_dim).get_rank()
+
+    def get_coordinate(self):
+        """The place of this process."""
+        return [self._mesh.get_coordinate()[dim] for dim in self._dims]
+
+    def size(self, mesh_dim=None):
+        """The number of processes, along a dimension or of all."""
+        return math.prod(self.shape) if mesh_dim is None else self._mesh.shape[self._find(mesh_dim)]
+
+
 def _mesh_methods():
     raw_group = RawMesh.get_group
     raw = {name: getattr(RawMesh, name) for name in ('get_shape', 'get_coordinate', 'get_dim_names')}
@@ -70,7 +111,17 @@ def _mesh_methods():
         """The number of processes, along a dimension or of all."""
         return self.get_world().get_size() if mesh_dim is None else self.shape[_dim(self, mesh_dim)]
 
-    for one in (get_group, get_all_groups, get_local_rank, get_rank, get_coordinate, size):
+    def __getitem__(self, names):  # noqa: N807
+        """Some of the dimensions, by their names."""
+        names = (names,) if isinstance(names, str) else names
+        if not isinstance(names, tuple) or not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f'a mesh is indexed by a name of a dimension, or several, not {names!r}')
+        dims = [_dim(self, name) for name in names]
+        if dims != sorted(set(dims)):
+            raise ValueError(f'the dimensions {names} are not in the order of the mesh, {self.mesh_dim_names}')
+        return MeshLines(self, dims)
+
+    for one in (get_group, get_all_groups, get_local_rank, get_rank, get_coordinate, size, __getitem__):
         setattr(RawMesh, one.__name__, one)
     RawMesh.shape = property(lambda self: tuple(raw['get_shape'](self)))
     RawMesh.device_type = property(lambda self: _type_of(self.get_world()))
@@ -153,12 +204,19 @@ def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_d
     """Divides layers: @parallelize_plan is a style, or a dictionary of names, which may have * and ?, and styles. All
     ranks have the same module before. Returns it."""
     del src_data_rank  # nothing is sent: the modules are alike
-    group = dist._group(device_mesh.get_group() if isinstance(device_mesh, RawMesh) else device_mesh)
+    lines = isinstance(device_mesh, (RawMesh, MeshLines))
+    if not lines and device_mesh is not None and not isinstance(device_mesh, GTorch.ProcessGroup):
+        raise TypeError(f'parallelize_module: the mesh is a DeviceMesh or a group, not {type(device_mesh).__name__}')
+    group = dist._group(device_mesh.get_group() if lines else device_mesh)
     if isinstance(parallelize_plan, ParallelStyle):
         parallelize_plan._apply(module, group)
         return module
     if not isinstance(parallelize_plan, dict):
         raise TypeError(f'parallelize_plan is a style or a dictionary, not {type(parallelize_plan).__name__}')
+    for pattern, style in parallelize_plan.items():
+        if not isinstance(pattern, str) or not isinstance(style, ParallelStyle):
+            raise TypeError(f'parallelize_plan: {pattern!r} has {style!r}; names have ColwiseParallel or '
+                            'RowwiseParallel')
     named = dict(module.named_modules())
     for pattern, style in parallelize_plan.items():
         found = [name for name in named if fnmatch.fnmatchcase(name, pattern)]
