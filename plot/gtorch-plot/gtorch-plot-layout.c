@@ -234,7 +234,7 @@ more_ticks (GTorchPlotLayout *self, const GTorchPlotAxis *axis, GArray *ticks, g
       GArray *others = gtorch_plot_ticks_new (axis, n *= 1.5);
       gdouble widest, total;
 
-      measure_ticks (self, others, &widest, &total);
+      measure_ticks (self, others, G_MAXDOUBLE, &widest, &total);
       if ((is_x ? total : 1.8 * TICK_SIZE * others->len) <= room)
         {
           GArray *former = ticks;
