@@ -59,8 +59,8 @@ for (const name of ['low', 'left', 'bottom', 'minimum'])
     ARGUMENTS[name] = 1;
 for (const name of ['width', 'height', 'resolution', 'high', 'right', 'top', 'maximum'])
     ARGUMENTS[name] = 50;
-for (const name of ['equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values',
-    'visible'])
+for (const name of ['equal_units', 'fit_range', 'show_grid', 'show_legend', 'show_ticks', 'show_scale',
+    'show_values', 'visible'])
     ARGUMENTS[name] = true;
 for (const name of ['labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names',
     'key_names', 'names'])

@@ -87,7 +87,9 @@ ARGUMENTS = {
     **dict.fromkeys(('row', 'column', 'index', 'bin', 'n_bins', 'n_columns', 'max_points'), 0),
     **dict.fromkeys(('x', 'y', 'low', 'left', 'bottom', 'minimum'), 1.0),
     **dict.fromkeys(('width', 'height', 'resolution', 'high', 'right', 'top', 'maximum'), 50.0),
-    **dict.fromkeys(('equal_units', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values'), True),
+    **dict.fromkeys(
+        ('equal_units', 'fit_range', 'show_grid', 'show_legend', 'show_ticks', 'show_scale', 'show_values'), True
+    ),
     'visible': True,
     **dict.fromkeys(('labels', 'titles', 'class_names', 'row_names', 'column_names', 'query_names', 'key_names')),
     'names': None,

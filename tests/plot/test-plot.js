@@ -51,7 +51,7 @@ add('lists_of_one_length_are_compared', () => {
     line.set_points([1, 2, 3], [4, 5, 6]);
     equal(line.n_points, 3);
     throws(() => line.set_points([1, 2, 3], [4, 5]), error =>
-        error.message === 'set_points: x and y must have as many elements, not 3 of x and 2 of y');
+        error.message.startsWith('plot_line_set_points: x has 3 numbers and y 2: both must have as many'));
 });
 
 await run();
