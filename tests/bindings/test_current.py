@@ -405,6 +405,7 @@ APART = {  # excluded because of other cases here, and because of lists above
     'Device.equal',
     'Event.new_from_ipc_handle',
     'ProcessGroup.bind_device',
+    'ProcessGroup.bind_device_async',
     'safetensors_load_file_lists',
     'safetensors_load_lists',
 }

@@ -362,7 +362,8 @@ def three_processes_agree():
 def calls_without_a_group_raise():
     tap.raises(TypeError, lambda: dist.init_process_group('mpi', init_method=5), 'a URL')
     tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank='0', world_size=1), "not '0'")
-    tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank=0, world_size=1.0), 'world_size is a whole number')
+    tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank=0, world_size=1.0),
+               'world_size is a whole number')
     tap.raises(ValueError, dist.get_rank, 'call init_process_group() before')
     tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(1)), 'call init_process_group() before')
     for backend in ('gloo', 'cpu:gloo,cuda:nccl'):

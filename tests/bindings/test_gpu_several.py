@@ -4,6 +4,7 @@
 """Programs that use several GPUs in one process, as PyTorch's users write them."""
 
 import collections
+import time
 
 import gtorch.cuda.comm as comm
 import gtorch.multiprocessing as mp
@@ -246,7 +247,9 @@ def one_gpu_is_enough():
 
 
 def _work(index, queue):
-    queue.put((index, torch.full((2,), float(index))))
+    tensor = torch.full((2,), float(index))
+    queue.put((index, tensor))
+    time.sleep(5)  # others get the memory from this process
 
 
 def _fail(index):
@@ -256,8 +259,10 @@ def _fail(index):
 @tap.case
 def processes_are_spawned():
     queue = mp.get_context('spawn').SimpleQueue()
-    mp.spawn(_work, (queue,), nprocs=2)
-    found = dict(queue.get() for _ in range(2))
+    context = mp.spawn(_work, (queue,), nprocs=2, join=False)
+    found = dict(queue.get() for _ in range(2))  # while the processes live, whose memory it is
+    while not context.join():
+        pass
     equal(found[1], [1.0, 1.0])
     raises(mp.ProcessRaisedException, 'KeyError', mp.spawn, _fail)
     context = mp.spawn(_work, (queue,), join=False)

@@ -292,7 +292,7 @@ def constructors_are_checked():
     ):
         error = raises(kind, '', call)
         assert 'GObject.__init__' not in str(error), error
-    made = scaler('cuda', 8.0, 3.0, 0.25, 7, True)
+    made = scaler('cpu', 8.0, 3.0, 0.25, 7, True)
     assert (made.growth_factor, made.backoff_factor, made.growth_interval, made.enabled) == (3, 0.25, 7, True), made
     assert made.scale(GTorch.ones(1)).item() == 8 and scaler(init_scale=4.0).scale(GTorch.ones(1)).item() == 4
     assert not scaler(enabled=False).is_enabled()
