@@ -6,6 +6,7 @@
 // a given function must reject one that does not finish before they return.
 
 import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
@@ -41,6 +42,9 @@ const OBJECTS = {
     ArrowReader: () => Object.create(GTorch.ArrowReader.prototype),
     CSVReader: () => GTorch.CSVReader.new(Gio.MemoryInputStream.new()),
     Store: () => GTorch.HashStore.new(),
+    Tokenizer: () => Object.create(GTorch.Tokenizer.prototype),
+    Trainer: () => Object.create(GTorch.Trainer.prototype),
+    ProcessGroup: () => Object.create(GTorch.ProcessGroup.prototype),
 };
 
 // Returns a valid value of an argument.
@@ -234,7 +238,7 @@ const collated = (owner, func) => {
     const fetcher = owner instanceof GTorch.Fetcher ? owner : null;
     return [...fetcher === null ? owner : new GTorch.DataLoader({dataset: rows(), fetcher})];
 };
-const trained = (setter, func) => {
+const trained = (setter, func, isSaved = false) => {
     const module = nn.Linear(1, 1);
     const loader = GTorch.DataLoader.new(rows(), 1, false);
     const trainer = new GTorch.Trainer({
@@ -242,8 +246,29 @@ const trained = (setter, func) => {
         loss_module: nn.MSELoss(),
     });
     trainer.set_training_step((self, [input]) => self.module.forward(input).sum());
+    if (isSaved) {
+        const file = Gio.File.new_for_path(`${GLib.get_tmp_dir()}/gtorch-${GLib.uuid_string_random()}`);
+        trainer.set_save_function(() => new GLib.Bytes(new Uint8Array([1])));
+        trainer[setter](func);
+        try {
+            trainer.save_checkpoint(file);
+            trainer.load_checkpoint(file);
+        } finally {
+            if (file.query_exists(null))
+                file.delete(null);
+        }
+        return;
+    }
     trainer[setter](func);
     trainer.run();
+};
+const global = register => { // a hook of all modules, for one call
+    const id = register();
+    try {
+        nn.Identity().forward(weight()).sum().backward();
+    } finally {
+        GTorch.Module.remove_global_hook(id);
+    }
 };
 const TAKERS = {
     'AveragedModel.set_avg_fn': func => averaged('set_avg_fn', func),
@@ -275,6 +300,14 @@ const TAKERS = {
     'Module.register_full_backward_hook': func => nn.Linear(1, 1).register_full_backward_hook(func),
     'Module.register_full_backward_pre_hook': func =>
         nn.Linear(1, 1).register_full_backward_pre_hook(func),
+    'Module.register_global_forward_hook': func => global(() =>
+        GTorch.Module.register_global_forward_hook(false, func)),
+    'Module.register_global_forward_pre_hook': func => global(() =>
+        GTorch.Module.register_global_forward_pre_hook(func)),
+    'Module.register_global_full_backward_hook': func => global(() =>
+        GTorch.Module.register_global_full_backward_hook(func)),
+    'Module.register_global_full_backward_pre_hook': func => global(() =>
+        GTorch.Module.register_global_full_backward_pre_hook(func)),
     'MultiplicativeLR.new': func => stepped(GTorch.MultiplicativeLR.new(sgd(), func)),
     'MultiplicativeLR.set_lr_lambda': func =>
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
@@ -290,6 +323,8 @@ const TAKERS = {
     'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
+    'Trainer.set_load_function': func => trained('set_load_function', func, true),
+    'Trainer.set_save_function': func => trained('set_save_function', func, true),
     'Trainer.set_training_step': func => trained('set_training_step', func),
     'Trainer.set_validation_step': func => trained('set_validation_step', func),
     'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),

@@ -206,6 +206,20 @@ function overrideHooks(prototype) {
     }
 }
 
+// Hooks of all modules, which are functions of the class.
+function overrideGlobalHooks(Module) {
+    for (const kind of Object.keys(HOOK_OPTIONS)) {
+        const name = kind.replace('register_', 'register_global_');
+        const register = Module[name];
+        const count = kind === 'register_forward_hook' ? 2 : 1;
+        Module[name] = convert.counted(name, (...given) => {
+            const hook = convert.plainFunction(name, given.pop());
+            return register.call(Module, ...given, (...values) => noting(() =>
+                HOOKS[kind](name, convert.finished(name, hook(...values)), values)));
+        }, count);
+    }
+}
+
 // The function that exchanges gradients: it gives a tensor.
 function overrideCommHook(prototype) {
     const name = 'register_comm_hook', method = prototype[name];
@@ -219,6 +233,7 @@ function overrideCommHook(prototype) {
 function overrideModule(Module) {
     const prototype = Module.prototype;
     overrideHooks(prototype);
+    overrideGlobalHooks(Module);
     const raw = {forward: prototype.forward, forward_many: prototype.forward_many};
     rawForwardMany = prototype.forward_many;
 
