@@ -90,10 +90,7 @@ function overrideSteps(prototype) {
 
 // The functions of what checkpoints have of the program's own.
 function overrideStates(prototype) {
-    const answers = {
-        set_save_function: (func, trainer) => func(trainer),
-        set_load_function: (func, trainer, state) => func(trainer, state) !== false,
-    };
+    const answers = {set_save_function: value => value, set_load_function: value => value !== false};
     for (const [name, answer] of Object.entries(answers)) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
@@ -103,7 +100,7 @@ function overrideStates(prototype) {
             }
             convert.plainFunction(name, func);
             this[LOCAL] = true;
-            raw.call(this, (...given) => noting(() => convert.finished(name, answer(func, ...given))));
+            raw.call(this, (...given) => noting(() => answer(convert.finished(name, func(...given)))));
         }, 1);
     }
     restore(prototype, 'save_checkpoint', 'load_checkpoint');
