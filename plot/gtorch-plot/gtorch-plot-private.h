@@ -149,6 +149,8 @@ GTorchPlotAxes *gtorch_plot_axes_copy (GTorchPlotAxes *self, GTorchPlotFigure *f
 /* The figure is gone. */
 void gtorch_plot_axes_leave (GTorchPlotAxes *self);
 void gtorch_plot_figure_changed (GTorchPlotFigure *self);
+/* What is drawn of a figure as it is now. The items share their numbers with it, which nobody changes. */
+GTorchPlotFigure *gtorch_plot_figure_copy (GTorchPlotFigure *self);
 
 /* What stands around the place between the axes. */
 typedef struct

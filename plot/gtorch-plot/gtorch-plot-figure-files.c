@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Files of figures. */
+
+#include "config.h"
+
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "gtorch-plot-private.h"
+
+static cairo_status_t
+append (void *data, const unsigned char *bytes, unsigned int n_bytes)
+{
+  g_byte_array_append (data, bytes, n_bytes);
+  return CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t
+write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
+{
+  const gdouble scale = gtorch_plot_figure_get_resolution (self) / 72;
+  gdouble width, height;
+  cairo_surface_t *surface;
+  cairo_status_t status;
+  cairo_t *cr;
+
+  gtorch_plot_figure_get_size (self, &width, &height);
+  if (format == GTORCH_PLOT_FORMAT_SVG)
+    surface = cairo_svg_surface_create_for_stream (append, bytes, width, height);
+  else if (format == GTORCH_PLOT_FORMAT_PDF)
+    surface = cairo_pdf_surface_create_for_stream (append, bytes, width, height);
+  else
+    surface = cairo_image_surface_create (CAIRO_FORMAT_RGB24, (gint) ceil (width * scale),
+                                          (gint) ceil (height * scale));
+  cr = cairo_create (surface);
+  if (format == GTORCH_PLOT_FORMAT_PNG)
+    cairo_scale (cr, scale, scale);
+  gtorch_plot_figure_draw (self, cr, width, height);
+  status = cairo_status (cr);
+  cairo_destroy (cr);
+  if (status == CAIRO_STATUS_SUCCESS && format == GTORCH_PLOT_FORMAT_PNG)
+    status = cairo_surface_write_to_png_stream (surface, append, bytes);
+  cairo_surface_finish (surface);
+  if (status == CAIRO_STATUS_SUCCESS)
+    status = cairo_surface_status (surface);
+  cairo_surface_destroy (surface);
+  return status;
+}
+
+/**
+ * gtorch_plot_figure_to_bytes:
+ * @self: a figure
+ * @format: the format
+ * @error: return location for an error
+ *
+ * Draws the figure as a file in memory.
+ *
+ * Returns: (transfer full): the contents of the file, or %NULL with %GTORCH_ERROR_FAILED if cairo cannot
+ *   draw it, for example because it would have more than 32767 pixels on a side
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GError **error)
+{
+  gdouble width, height;
+  g_autoptr (GByteArray) bytes = g_byte_array_new ();
+  cairo_status_t status;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
+  if (format < GTORCH_PLOT_FORMAT_PNG || format > GTORCH_PLOT_FORMAT_PDF)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("plot_figure_to_bytes: %d is no format of files"), format);
+      return NULL;
+    }
+  status = write_to (self, format, bytes);
+  if (status == CAIRO_STATUS_SUCCESS)
+    return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
+  gtorch_plot_figure_get_size (self, &width, &height);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("plot_figure: %g by %g points with %g pixels in an inch: %s"), width, height,
+               gtorch_plot_figure_get_resolution (self), cairo_status_to_string (status));
+  return NULL;
+}
+
+static gboolean
+find_format (GFile *file, GTorchPlotFormat *format, GError **error)
+{
+  g_autofree gchar *name = g_file_get_basename (file);
+  g_autofree gchar *lower = name != NULL ? g_ascii_strdown (name, -1) : g_strdup ("");
+
+  if (g_str_has_suffix (lower, ".png"))
+    *format = GTORCH_PLOT_FORMAT_PNG;
+  else if (g_str_has_suffix (lower, ".svg"))
+    *format = GTORCH_PLOT_FORMAT_SVG;
+  else if (g_str_has_suffix (lower, ".pdf"))
+    *format = GTORCH_PLOT_FORMAT_PDF;
+  else
+    {
+      g_autofree gchar *valid = g_utf8_make_valid (lower, -1);
+
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("plot_figure_save: the name “%s” ends neither with .png nor with .svg or "
+                      ".pdf"),
+                   valid);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
+                GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GBytes) bytes = gtorch_plot_figure_to_bytes (self, format, error);
+  gconstpointer data;
+  gsize n_bytes;
+
+  if (bytes == NULL)
+    return FALSE;
+  data = g_bytes_get_data (bytes, &n_bytes);
+  return g_file_replace_contents (file, data, n_bytes, NULL, FALSE, G_FILE_CREATE_NONE, NULL,
+                                  cancellable, error);
+}
+
+/**
+ * gtorch_plot_figure_save:
+ * @self: a figure
+ * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
+ * @cancellable: (nullable): cancels writing
+ * @error: return location for an error
+ *
+ * Writes the figure into a file, in place of what is there.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED, an error of
+ *   [method@Figure.to_bytes], or one of the file system
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
+                         GError **error)
+{
+  GTorchPlotFormat format;
+
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (G_IS_FILE (file), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
+  return find_format (file, &format, error)
+         && draw_and_write (self, format, file, cancellable, error);
+}
+
+typedef struct
+{
+  GTask *task; /* of the figure: the thread leaves it alone */
+  GTorchPlotFigure *copy;
+  GTorchPlotFormat format;
+  GFile *file;
+  GCancellable *cancellable;
+  GError *error;
+} Save;
+
+static void
+save_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  Save *save = data;
+
+  if (!g_cancellable_set_error_if_cancelled (save->cancellable, &save->error))
+    draw_and_write (save->copy, save->format, save->file, save->cancellable, &save->error);
+  g_task_return_boolean (task, TRUE);
+}
+
+static void
+written (GObject *object, GAsyncResult *result, gpointer data)
+{
+  Save *save = data;
+
+  if (save->error == NULL)
+    g_task_return_boolean (save->task, TRUE);
+  else
+    g_task_return_error (save->task, save->error);
+  g_object_unref (save->task);
+  g_object_unref (save->copy);
+  g_object_unref (save->file);
+  g_clear_object (&save->cancellable);
+  g_free (save);
+}
+
+/**
+ * gtorch_plot_figure_save_async:
+ * @self: a figure
+ * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
+ * @cancellable: (nullable): cancels writing
+ * @callback: (nullable) (scope async) (closure user_data): called when the file is written
+ * @user_data: data for @callback
+ *
+ * Draws the figure as it is now, and writes the file, in a thread: neither blocks the main loop.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable *cancellable,
+                               GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL, writer = NULL;
+  GTorchPlotFormat format;
+  GError *error = NULL;
+  Save *save;
+
+  g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
+  g_return_if_fail (G_IS_FILE (file));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_plot_figure_save_async, cancellable, callback, user_data);
+  if (!find_format (file, &format, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  save = g_new0 (Save, 1);
+  *save = (Save){
+    g_steal_pointer (&task), gtorch_plot_figure_copy (self), format, g_object_ref (file), NULL, NULL
+  };
+  g_set_object (&save->cancellable, cancellable);
+  writer = g_task_new (NULL, NULL, written, save);
+  g_task_set_task_data (writer, save, NULL);
+  g_task_run_in_thread (writer, save_in_thread);
+}
+
+/**
+ * gtorch_plot_figure_save_finish:
+ * @self: a figure
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Finishes [method@Figure.save_async].
+ *
+ * Returns: %TRUE on success; %FALSE with an error of [method@Figure.save] or %G_IO_ERROR_CANCELLED
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_plot_figure_save_finish (GTorchPlotFigure *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), FALSE);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_task_take (result, self, gtorch_plot_figure_save_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
+}
