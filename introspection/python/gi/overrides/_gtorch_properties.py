@@ -10,6 +10,7 @@ program derives allow further names, like other Python classes."""
 import functools
 import importlib
 import sys
+import threading
 import types
 
 from gi.module import IntrospectionModule, get_introspection_module
@@ -249,6 +250,10 @@ def final(cls):
     return cls
 
 
+MAKING = threading.RLock()
+MADE_LATER = {}
+
+
 class Module(IntrospectionModule):
     """The namespace, which prepares classes when they are created, and puts those of the overrides that are only made
     then in their places."""
@@ -268,10 +273,15 @@ class Module(IntrospectionModule):
             complete()
             if name not in self.later and NAME in sys.modules:  # the class of the overrides
                 made = vars(sys.modules[NAME]).get(name, made)
-        make = self.later.pop(name, None)
-        if make is not None:
-            self.__dict__[name] = made = make(made)
-            name_functions(made, f'{name}.')
+        if name in self.later or name in MADE_LATER:
+            with MAKING:  # threads that name it first at the same time get the same class
+                make = self.later.get(name)
+                if make is not None:
+                    made = make(made)
+                    name_functions(made, f'{name}.')
+                    self.__dict__[name] = MADE_LATER[name] = made
+                    del self.later[name]
+                made = MADE_LATER.get(name, made)
         return made
 
 
@@ -300,11 +310,18 @@ def show_later(module, names, namespace, missing=None):
             if missing is not None:
                 missing(name)
             raise AttributeError(f'{module.__name__.partition("gi.repository.")[2]} has no {name}', name=name)
-        module.__dict__[name] = made = getattr(namespace, name)
-        return made
+        return _shown(module, name, namespace)
 
     module.__getattr__ = find
     module.__dir__ = lambda: sorted({*vars(module), *names} - {'__getattr__', '__dir__'})
+
+
+def _shown(module, name, owner):
+    """PyGObject's module shows the class of C while the other one is made: threads wait for that."""
+    with MAKING:
+        if name not in module.__dict__:
+            module.__dict__[name] = getattr(owner, name)
+        return module.__dict__[name]
 
 
 def import_later(module, part, classes, names, namespace):
@@ -318,8 +335,7 @@ def import_later(module, part, classes, names, namespace):
         if name not in names:
             raise AttributeError(f'{module.__name__.partition("gi.repository.")[2]} has no {name}', name=name)
         owner = namespace if name in classes else imported()
-        module.__dict__[name] = made = getattr(owner, name)
-        return made
+        return _shown(module, name, owner)
 
     names = {*classes, *names}
     make_later(classes, lambda name, raw: imported().make(name, raw))
