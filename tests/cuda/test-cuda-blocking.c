@@ -179,10 +179,16 @@ waits_in_callbacks_are_warned_about (void)
   check_blocking (8 * MS);
   for (i = 0; i < G_N_ELEMENTS (ways); i++)
     {
-      call_in_loop (ways[i].wait, NULL);
-      assert_warned (ways[i].function);
-      call_in_loop (ways[i].wait, NULL); /* the same place */
-      g_assert_cmpuint (n_warnings, ==, 0);
+      volatile guint n = 2; /* calls from the same place: the loop is not unrolled */
+
+      while (n-- > 0)
+        {
+          call_in_loop (ways[i].wait, NULL);
+          if (n > 0)
+            assert_warned (ways[i].function);
+          else
+            g_assert_cmpuint (n_warnings, ==, 0);
+        }
     }
   gtorch_checks_set (0);
 }
