@@ -231,11 +231,12 @@ out_of_memory_messages_show_the_usage (void)
   g_assert_nonnull (strstr (error->message, "tensors of this process hold"));
 }
 
-static void
+static gboolean
 count_signal (gpointer object, guint64 n_bytes, gpointer n)
 {
   g_assert_cmpuint (n_bytes, >=, 64 * MIB);
   (*(guint *) n)++;
+  return FALSE; /* nothing was freed, which is asked by out-of-memory */
 }
 
 /* Frees the tensor, once. */
