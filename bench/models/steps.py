@@ -51,27 +51,20 @@ def start_resnet(torch, side, way, device, sizes):
     batch, size, width, classes = sizes
     # “first” has the channels first, as PyTorch's default
     last = not way.endswith('-first')
-    model = example.ResNet(50, classes, width, channels_last=last and side == 'gtorch').to(device)
+    model = example.ResNet(50, classes, width).to(device)
     images = torch.randn(batch, 3, size, size, device=device)
     labels = torch.randint(0, classes, (batch,), device=device)
-    if last and side == 'torch':
-        model = model.to(memory_format=torch.channels_last)
+    memory_format = torch.channels_last if last else torch.contiguous_format
+    images = images.to(memory_format=memory_format)
     graph = way.startswith('graph')
-    training = example.Training(model, batch, size, device, 0.01, torch.float16, graph)
+    training = example.Training(model, batch, size, device, 0.01, torch.float16, graph, memory_format)
+    torch.backends.cudnn.benchmark = True
     if side == 'torch':
-        torch.backends.cudnn.benchmark = True
-        if last:
-            training.x = training.x.to(memory_format=torch.channels_last)
-            images = images.to(memory_format=torch.channels_last)
         if device.type == 'cuda':
             options = {'lr': 0.01, 'momentum': 0.9, 'weight_decay': 1e-4}
             training.optimizer = torch.optim.SGD(model.parameters(), **options, fused=True)
         if way == 'compiled':
             training.model = torch.compile(model)
-    else:
-        torch.backends.cudnn.benchmark = True
-        if last:
-            images = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     return lambda: training.step(images, labels)
 
 

@@ -203,21 +203,12 @@ def run_resnet(torch, dist, args):
     device = torch.device('cuda', torch.cuda.current_device())
     torch.backends.cudnn.benchmark = True
     ours = args.side == 'gtorch'
-    model = example.ResNet(50, classes, width, channels_last=ours).to(device)
-    images = torch.randn(batch, 3, size, size, device=device)
+    model = example.ResNet(50, classes, width).to(device, memory_format=torch.channels_last)
+    images = torch.randn(batch, 3, size, size, device=device).to(memory_format=torch.channels_last)
     labels = torch.randint(0, classes, (batch,), device=device)
-    if ours:
-        images = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-    else:
-        model = model.to(memory_format=torch.channels_last)
-        images = images.to(memory_format=torch.channels_last)
-    last = model.channels_last
     model = distributed(torch, args, model)
-    if not hasattr(model, 'channels_last'):
-        model.channels_last = last  # what the training asks its model
-    training = example.Training(model, batch, size, device, 0.01, torch.float16)
+    training = example.Training(model, batch, size, device, 0.01, torch.float16, memory_format=torch.channels_last)
     if not ours:
-        training.x = training.x.to(memory_format=torch.channels_last)
         training.optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
     return measure_steps(torch, dist, args, training, lambda: training.step(images, labels))
 

@@ -2,10 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* ResNet-18 and ResNet-50, trained on handwritten digits: the program resnet.py in C. With the same options
- * it draws the same random numbers and ends with the same line.
- *
- * With --channels-last the images between layers are [N, height, width, channels] in memory. A convolution
- * sees them through a view, which copies nothing, and for a batch norm every pixel is a row. */
+ * it draws the same random numbers and ends with the same line. */
 
 #include <gtorch/gtorch.h>
 #include <stdlib.h>
@@ -44,8 +41,7 @@ make_conv (gint64 inputs, gint64 outputs, gint64 kernel, gint64 stride, GError *
 static GTorchModule *
 make_norm (gint64 channels, GError **error)
 {
-  return channels_last ? (GTorchModule *) gtorch_batch_norm1d_new (channels, error)
-                       : (GTorchModule *) gtorch_batch_norm2d_new (channels, error);
+  return GTORCH_MODULE (gtorch_batch_norm2d_new (channels, error));
 }
 
 /* Registers a layer, whose reference it takes, and returns it. */
@@ -62,27 +58,9 @@ static GTorchTensor *
 convolve (GTorchModule *conv, GTorchModule *norm, GTorchTensor *x, gboolean with_relu,
           GError **error)
 {
-  g_autoptr (GTorchTensor) first = NULL, turned = NULL, rows = NULL, flat = NULL, y = NULL;
-  gsize n_dims;
+  g_autoptr (GTorchTensor) inner = gtorch_module_forward (conv, x, error);
+  g_autoptr (GTorchTensor) y = inner != NULL ? gtorch_module_forward (norm, inner, error) : NULL;
 
-  if (!channels_last)
-    {
-      turned = gtorch_module_forward (conv, x, error);
-      y = turned != NULL ? gtorch_module_forward (norm, turned, error) : NULL;
-    }
-  else
-    {
-      first = gtorch_tensor_permute (x, GTORCH_SHAPE (0, 3, 1, 2), error);
-      turned = first != NULL ? gtorch_module_forward (conv, first, error) : NULL;
-      rows =
-          turned != NULL ? gtorch_tensor_permute (turned, GTORCH_SHAPE (0, 2, 3, 1), error) : NULL;
-      flat = rows != NULL ? gtorch_tensor_flatten (rows, 0, 2, error) : NULL;
-      g_clear_object (&turned);
-      turned = flat != NULL ? gtorch_module_forward (norm, flat, error) : NULL;
-      y = turned != NULL
-              ? gtorch_tensor_view (turned, gtorch_tensor_get_shape (rows, &n_dims), 4, error)
-              : NULL;
-    }
   if (y == NULL)
     return NULL;
   return with_relu ? gtorch_tensor_relu (y, error) : g_steal_pointer (&y);
@@ -205,27 +183,11 @@ pool (GTorchTensor *x, GError **error)
 }
 
 static GTorchTensor *
-pool_last (GTorchTensor *x, GError **error)
-{
-  g_autoptr (GTorchTensor) first = gtorch_tensor_permute (x, GTORCH_SHAPE (0, 3, 1, 2), error);
-  g_autoptr (GTorchTensor) pooled = first != NULL ? pool (first, error) : NULL;
-  g_autoptr (GTorchTensor) turned =
-      pooled != NULL ? gtorch_tensor_permute (pooled, GTORCH_SHAPE (0, 2, 3, 1), error) : NULL;
-
-  return turned != NULL ? gtorch_tensor_contiguous (turned, error) : NULL;
-}
-
-static GTorchTensor *
 example_net_forward (GTorchModule *module, GTorchTensor *x, GError **error)
 {
   ExampleNet *self = EXAMPLE_NET (module);
-  g_autoptr (GTorchTensor) images =
-      channels_last ? gtorch_tensor_permute (x, GTORCH_SHAPE (0, 2, 3, 1), error)
-                    : g_object_ref (x);
-  g_autoptr (GTorchTensor) y =
-      images != NULL ? convolve (self->conv, self->norm, images, TRUE, error) : NULL;
-  g_autoptr (GTorchTensor) pooled =
-      y != NULL ? (channels_last ? pool_last (y, error) : pool (y, error)) : NULL;
+  g_autoptr (GTorchTensor) y = convolve (self->conv, self->norm, x, TRUE, error);
+  g_autoptr (GTorchTensor) pooled = y != NULL ? pool (y, error) : NULL;
   g_autoptr (GTorchTensor) mean = NULL;
 
   for (guint i = 0; i < G_N_ELEMENTS (self->stages) && pooled != NULL; i++)
@@ -235,9 +197,7 @@ example_net_forward (GTorchModule *module, GTorchTensor *x, GError **error)
       g_object_unref (pooled);
       pooled = next;
     }
-  if (pooled != NULL && channels_last)
-    mean = gtorch_tensor_mean (pooled, GTORCH_SHAPE (1, 2), FALSE, GTORCH_DTYPE_NONE, error);
-  else if (pooled != NULL)
+  if (pooled != NULL)
     mean = gtorch_tensor_mean (pooled, GTORCH_SHAPE (2, 3), FALSE, GTORCH_DTYPE_NONE, error);
   return mean != NULL ? gtorch_module_forward (self->last, mean, error) : NULL;
 }
@@ -375,24 +335,21 @@ static gboolean
 training_init (Training *self, GError **error)
 {
   GTorchDevice *device = gtorch_get_default_device ();
+  GTorchMemoryFormat format =
+      channels_last ? GTORCH_MEMORY_FORMAT_CHANNELS_LAST : GTORCH_MEMORY_FORMAT_CONTIGUOUS;
   g_autoptr (GListModel) parameters = NULL;
-  g_autoptr (GTorchTensor) last = NULL;
+  g_autoptr (GTorchTensor) zeros = NULL;
   g_autoptr (GTorchParamGroup) group = NULL;
 
   self->dtype = g_strcmp0 (amp, "float16") == 0    ? GTORCH_DTYPE_FLOAT16
                 : g_strcmp0 (amp, "bfloat16") == 0 ? GTORCH_DTYPE_BFLOAT16
                                                    : GTORCH_DTYPE_NONE;
   self->model = make_net (10, error);
-  if (self->model == NULL)
+  zeros = gtorch_zeros (GTORCH_SHAPE (batch, 3, size, size), GTORCH_DTYPE_FLOAT32, NULL, error);
+  if (self->model == NULL || zeros == NULL
+      || !gtorch_module_to_memory_format (self->model, format, error))
     return FALSE;
-  if (channels_last)
-    {
-      last = gtorch_zeros (GTORCH_SHAPE (batch, size, size, 3), GTORCH_DTYPE_FLOAT32, NULL, error);
-      self->x =
-          last != NULL ? gtorch_tensor_permute (last, GTORCH_SHAPE (0, 3, 1, 2), error) : NULL;
-    }
-  else
-    self->x = gtorch_zeros (GTORCH_SHAPE (batch, 3, size, size), GTORCH_DTYPE_FLOAT32, NULL, error);
+  self->x = gtorch_tensor_to_memory_format (zeros, format, error);
   self->t = gtorch_zeros (GTORCH_SHAPE (batch), GTORCH_DTYPE_INT64, NULL, error);
   parameters = gtorch_module_get_parameters (self->model, TRUE);
   self->optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (parameters, 0.05, 0.9, error));

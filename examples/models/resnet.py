@@ -23,33 +23,19 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / 'data' / 'digits.csv.gz'
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}  # of each of the four stages
 
 
-class LastConv2d(nn.Conv2d):
-    """A convolution of images [N, height, width, channels], which copies nothing: it sees views."""
-
-    def forward(self, x):
-        return super().forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-
-
-class LastBatchNorm2d(nn.BatchNorm1d):
-    """A batch norm of images [N, height, width, channels]: every pixel is a row."""
-
-    def forward(self, x):
-        return super().forward(x.flatten(0, 2)).view(x.shape)
-
-
 class Block(nn.Module):
     """Two convolutions of 3 x 3, whose result is added to their input."""
 
     expansion = 1
 
-    def __init__(self, inputs, width, stride, conv, norm):
+    def __init__(self, inputs, width, stride):
         super().__init__()
-        self.conv1 = conv(inputs, width, 3, stride=stride, padding=1, bias=False)
-        self.bn1 = norm(width)
-        self.conv2 = conv(width, width, 3, padding=1, bias=False)
-        self.bn2 = norm(width)
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
         nn.init.zeros_(self.bn2.weight)  # so that a block begins as its shortcut alone
-        self.downsample = make_shortcut(inputs, width, stride, conv, norm)
+        self.downsample = make_shortcut(inputs, width, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
@@ -62,16 +48,16 @@ class Bottleneck(nn.Module):
 
     expansion = 4
 
-    def __init__(self, inputs, width, stride, conv, norm):
+    def __init__(self, inputs, width, stride):
         super().__init__()
-        self.conv1 = conv(inputs, width, 1, bias=False)
-        self.bn1 = norm(width)
-        self.conv2 = conv(width, width, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = norm(width)
-        self.conv3 = conv(width, 4 * width, 1, bias=False)
-        self.bn3 = norm(4 * width)
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
         nn.init.zeros_(self.bn3.weight)
-        self.downsample = make_shortcut(inputs, 4 * width, stride, conv, norm)
+        self.downsample = make_shortcut(inputs, 4 * width, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
@@ -80,46 +66,36 @@ class Bottleneck(nn.Module):
         return F.relu(y + (x if self.downsample is None else self.downsample(x)))
 
 
-def make_shortcut(inputs, outputs, stride, conv, norm):
+def make_shortcut(inputs, outputs, stride):
     """Returns what brings the input to the shape of the result, or None if it has that."""
     if stride == 1 and inputs == outputs:
         return None
-    return nn.Sequential(conv(inputs, outputs, 1, stride=stride, bias=False), norm(outputs))
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
 
 
 class ResNet(nn.Module):
-    """Takes images [N, 3, height, width], returns the scores of the classes.
+    """Takes images [N, 3, height, width], returns the scores of the classes."""
 
-    With channels_last, the images between its layers are [N, height, width, channels] in memory.
-    """
-
-    def __init__(self, depth=50, classes=1000, width=64, channels_last=False):
+    def __init__(self, depth=50, classes=1000, width=64):
         super().__init__()
-        kinds = (LastConv2d, LastBatchNorm2d) if channels_last else (nn.Conv2d, nn.BatchNorm2d)
         block = Block if depth == 18 else Bottleneck
-        self.channels_last = channels_last
-        self.conv1 = kinds[0](3, width, 7, stride=2, padding=3, bias=False)
-        self.bn1 = kinds[1](width)
+        self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
         inputs = width
         for stage, n_blocks in enumerate(BLOCKS[depth]):
             blocks = []
             for i in range(n_blocks):
                 stride = 2 if stage > 0 and i == 0 else 1
-                blocks.append(block(inputs, width << stage, stride, *kinds))
+                blocks.append(block(inputs, width << stage, stride))
                 inputs = (width << stage) * block.expansion
             setattr(self, f'layer{stage + 1}', nn.Sequential(*blocks))
         self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x):
-        if self.channels_last:
-            x = x.permute(0, 2, 3, 1)
         x = F.relu(self.bn1(self.conv1(x)))
-        if self.channels_last:
-            x = F.max_pool2d(x.permute(0, 3, 1, 2), 3, stride=2, padding=1).permute(0, 2, 3, 1).contiguous()
-        else:
-            x = F.max_pool2d(x, 3, stride=2, padding=1)
+        x = F.max_pool2d(x, 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(x.mean(dim=(1, 2) if self.channels_last else (2, 3)))
+        return self.fc(x.mean(dim=(2, 3)))
 
 
 def load_digits(path, size):
@@ -134,14 +110,14 @@ def load_digits(path, size):
 class Training:
     """A model, its optimizer and the tensors that its batches are copied to; step() trains on a batch.
 
-    With graph=True the fourth step is captured, and all later ones replay it.
+    With graph=True the fourth step is captured, and all later ones replay it. The memory format is that of the
+    images and the weights: layers give their results in that of their input.
     """
 
-    def __init__(self, model, batch, size, device, lr=0.05, amp=None, graph=False):
-        self.model = model
-        self.x = torch.zeros(batch, 3, size, size, device=device)
-        if model.channels_last:
-            self.x = self.x.view(batch, size, size, 3).permute(0, 3, 1, 2)
+    def __init__(self, model, batch, size, device, lr=0.05, amp=None, graph=False,
+                 memory_format=torch.contiguous_format):
+        self.model = model.to(memory_format=memory_format)
+        self.x = torch.zeros(batch, 3, size, size, device=device).to(memory_format=memory_format)
         self.t = torch.zeros(batch, dtype=torch.int64, device=device)
         self.optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9, weight_decay=1e-4)
         self.device = device
@@ -220,8 +196,9 @@ def main():
     held = torch.arange(len(labels), device='cpu') % 5 == 0
     images, held_images = images[~held], images[held]
     labels, held_labels = labels[~held], labels[held]
-    model = ResNet(args.depth, 10, args.width, args.channels_last).to(device)
-    training = Training(model, args.batch, args.size, device, 0.05, args.amp and getattr(torch, args.amp), args.graph)
+    model = ResNet(args.depth, 10, args.width).to(device)
+    training = Training(model, args.batch, args.size, device, 0.05, args.amp and getattr(torch, args.amp), args.graph,
+                        torch.channels_last if args.channels_last else torch.contiguous_format)
     start = time.perf_counter()
     for step in range(1, args.steps + 1):
         index = torch.randint(0, len(labels), (args.batch,), device='cpu')
