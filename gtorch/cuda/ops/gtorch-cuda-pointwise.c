@@ -104,6 +104,20 @@ gtorch_cuda_as_rows (const GTorchIter *iter, const guint *sizes, guint vector, G
   return TRUE;
 }
 
+/* Returns whether all operands have their elements beside each other in one order, which need not be that of
+ * their dimensions. */
+static gboolean
+is_dense (const GTorchIter *iter, const guint *sizes, guint numbers)
+{
+  guint k;
+
+  for (k = 0; k < iter->n_operands; k++)
+    if ((numbers & (1u << k)) == 0
+        && (iter->n_dims != 1 || iter->strides[0][k] != sizes[k] || !is_aligned (iter->data[k])))
+      return FALSE;
+  return TRUE;
+}
+
 static void
 fill_in_attrs (const GTorchOpCall *call, GtContiguous *p)
 {
@@ -180,6 +194,11 @@ run_any (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   sizes[0] = gtorch_dtype_size (stored);
   for (k = 1; k < n_operands; k++)
     sizes[k] = size;
+  if (same && is_dense (&iter, sizes, base->numbers))
+    {
+      base->n = output->numel;
+      return launch (call, lane, call->compute, CONTIGUOUS, base->n >> log_vector, &p, error);
+    }
   if (same && n_operands > 2 && gtorch_cuda_as_rows (&iter, sizes, 1u << log_vector, &p.rows))
     return launch (call, lane, call->compute, ROWS, base->n, &p, error);
   for (k = 0; k < n_operands; k++)
