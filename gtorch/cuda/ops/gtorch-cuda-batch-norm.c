@@ -12,6 +12,9 @@
 #define LEAST_ELEMENTS 4096 /* of a block, so that few of its threads have none */
 #define LEAST_ROWS     256  /* likewise, where the channels are columns */
 #define MOST_SPLITS    512  /* a warp merges the parts of a channel */
+#define THREADS_WANTED (1 << 17)
+#define MOST_ROWS      32 /* of a thread, where the channels are columns */
+#define FEW_ROWS       8  /* likewise, where that gives fewer threads than are wanted */
 
 /* Returns how many columns a block has: 128 bytes of a row, or 32 elements of one that is not a multiple of
  * 16 bytes long. Those of the kernels may be fewer, if an address is odd, and then some splits do more. */
@@ -96,8 +99,11 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
     goto done;
   parts = gtorch_impl_data (scratch);
   per_channel = parts + 3 * rows.n * splits;
-  /* a thread has the elements of 16 bytes; by columns of eight rows, for which it keeps the factors */
-  n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / (by_columns ? 128 : 16), 1);
+  /* A thread has the elements of 16 bytes; by columns of up to 32 rows, for which it keeps the factors, as long
+   * as there are enough threads. */
+  n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / 16, 1);
+  if (by_columns)
+    n_threads = MAX (n_threads / MOST_ROWS, MIN (n_threads / FEW_ROWS + 1, THREADS_WANTED));
   if (!backward)
     {
       const GtChannelMoments m = {
