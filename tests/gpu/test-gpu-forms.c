@@ -176,6 +176,45 @@ convolutions_with_gradients (void)
       }
 }
 
+/* Images whose pixels have a number of channels that engines on tensor cores do not read. */
+static void
+convolutions_of_few_channels_last (void)
+{
+  static const gint64 channels[] = { 1, 2, 3, 4, 5, 7, 8 };
+  guint t, k;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (channels); k++)
+      {
+        const Conv conv = {
+          { 16, channels[k], 130, 127 }, { 8, channels[k], 5, 5 }, { 2, 2 }, { 2, 2 }, { 1, 1 }, 1
+        };
+        GTorchTensor *x[3], *y[3];
+        g_autofree gchar *what =
+            g_strdup_printf ("%s, %d channels last", gtorch_dtype_get_name (dtypes[t]),
+                             (gint) channels[k]);
+
+        if (is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
+          continue;
+        pair (conv.input, 4, dtypes[t], &x[0], &y[0]);
+        pair (conv.weight, 4, dtypes[t], &x[1], &y[1]);
+        pair (conv.weight, 1, dtypes[t], &x[2], &y[2]);
+        for (guint i = 0; i < 2; i++)
+          {
+            g_autoptr (GTorchTensor) plain = g_steal_pointer (&y[i]);
+
+            y[i] = TRY (
+                gtorch_tensor_to_memory_format (plain, GTORCH_MEMORY_FORMAT_CHANNELS_LAST, &error));
+          }
+        check_gradients (what, x, y, 3, dtypes[t], convolve, (gpointer) &conv);
+        for (guint i = 0; i < 3; i++)
+          {
+            g_object_unref (x[i]);
+            g_object_unref (y[i]);
+          }
+      }
+}
+
 static GTorchTensor *
 normalize (GTorchTensor **inputs, gpointer data)
 {
@@ -545,6 +584,7 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorch/gpu/" #name, name)
   ADD (rows_of_every_width);
   ADD (convolutions_with_gradients);
+  ADD (convolutions_of_few_channels_last);
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
   ADD (running_sums);

@@ -172,12 +172,16 @@ run (const Case *self, GError **error)
   return g_steal_pointer (&results);
 }
 
+/* Where there is too little memory for an engine of cuDNN, another one computes a convolution, and may round in
+ * another way. */
 static gboolean
-same_values (GTorchImpl *a, GTorchImpl *b)
+same_values (const Case *self, GTorchImpl *a, GTorchImpl *b)
 {
+  const gboolean by_engines =
+      test_device ()->type == GTORCH_DEVICE_TYPE_CUDA && g_str_has_prefix (self->op->name, "conv");
   g_autoptr (GTorchImpl) x = impl_to_host (a);
   g_autoptr (GTorchImpl) y = impl_to_host (b);
-  g_autofree gchar *text = difference (x, y, 0);
+  g_autofree gchar *text = difference (x, y, by_engines ? dtype_tolerance (self->dtype) : 0);
 
   return text == NULL;
 }
@@ -190,7 +194,7 @@ check_results (const Case *self, GPtrArray *results, GPtrArray *expected)
   if (results->len != expected->len)
     fail (self, "there are more or fewer results than without a fault");
   for (i = 0; i < MIN (results->len, expected->len); i++)
-    if (!same_values (results->pdata[i], expected->pdata[i]))
+    if (!same_values (self, results->pdata[i], expected->pdata[i]))
       fail (self, "the result is another one");
 }
 

@@ -33,7 +33,7 @@ assert_values (GTorchTensor *x, const gdouble *expected, gsize n_expected)
 
   g_assert_cmpuint (n, ==, n_expected);
   for (i = 0; i < n; i++)
-    g_assert_cmpfloat_with_epsilon (values[i], expected[i], 1e-5);
+    g_assert_cmpfloat_with_epsilon (values[i], expected[i], 1e-6 * (10 + ABS (expected[i])));
 }
 
 static void

@@ -9,12 +9,15 @@ What the program uses and does not make itself is supplied: a model, data, a str
 import ast
 import builtins
 import importlib
+import os
 import re
+import socket
 import sys
 import traceback
 
 # What is supplied for names that a program does not define: expressions, which may use further ones of these names.
 PLACEHOLDERS = {
+    'DistributedDataParallel': 'ddp(torch)',
     'MyModel': 'lambda: torch.nn.Linear(8, 4)',
     'Network': 'lambda: torch.nn.Linear(8, 4)',
     'args': "__import__('argparse').Namespace(device=torch.device('cuda'))",
@@ -83,8 +86,9 @@ PARTS = {
 FAULTS = {
     r'^a = t1\.get_device\(\)[\s\S]*\ba\.shape': 'the text takes the shape of a number, and PyTorch raises, too',
 }
-# An argument under a name that PyTorch has not, a sum of generators, and a name that is nowhere defined.
-NAMES = {'gpu_ids=': 'device_ids=', '.parameters() +': '.parameters(),', 'loss_fn(tmp, y)': 'loss_fn(tmp, target)'}
+# An argument under a name that PyTorch has not, a sum of generators, a name that is nowhere defined, and dots.
+NAMES = {'gpu_ids=': 'device_ids=', '.parameters() +': '.parameters(),', 'loss_fn(tmp, y)': 'loss_fn(tmp, target)',
+         'init_process_group(...)': "init_process_group('nccl')"}
 
 
 class On:
@@ -97,6 +101,21 @@ class On:
         self._stream.wait_stream(self._cuda.current_stream())
         with self._cuda.stream(self._stream):
             return call()
+
+
+def launch_alone():
+    """Sets the variables of a launcher for the only process of a job."""
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        port = one.getsockname()[1]
+    names = {'RANK': 0, 'WORLD_SIZE': 1, 'LOCAL_RANK': 0, 'LOCAL_WORLD_SIZE': 1, 'MASTER_PORT': port}
+    os.environ.update({name: str(value) for name, value in names.items()}, MASTER_ADDR='127.0.0.1')
+
+
+def ddp(torch):
+    """The class, in a job that has its group."""
+    importlib.import_module(f'{torch.__name__}.distributed').init_process_group('nccl')
+    return torch.nn.parallel.DistributedDataParallel
 
 
 def loaded(code):
@@ -163,8 +182,10 @@ def main():
     part = missing_part(f'{code} {" ".join(PLACEHOLDERS.get(name, "") for name in names)}', torch)
     if part is not None:
         return 'skipped', f'needs {part}'
-    space = {'__name__': '__main__', '__builtins__': builtins, 'torch': torch, 'On': On}
+    space = {'__name__': '__main__', '__builtins__': builtins, 'torch': torch, 'On': On, 'ddp': ddp}
     own = OTHERS['x'] if re.search(r'\bmodel\(x\)|= x\.to\(device\)\nmodel', code) else {}
+    if re.search('distributed', f'{code} {names}', re.I):
+        launch_alone()
     try:
         supply(space, names, own)
         for one in range(torch.cuda.device_count()):
