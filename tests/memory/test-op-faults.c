@@ -204,7 +204,7 @@ check_inputs (const Case *self, GTorchImpl *const *expected, const gchar *text)
   guint i;
 
   for (i = 0; i < self->sample->n_tensors; i++)
-    if (self->inputs[i] != NULL && !same_values (self->inputs[i], expected[i]))
+    if (self->inputs[i] != NULL && !same_values (self, self->inputs[i], expected[i]))
       fail (self, text);
 }
 
