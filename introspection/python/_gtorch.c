@@ -917,7 +917,7 @@ PyInit__gtorch (void)
     Py_CLEAR (self);
   if (self != NULL
       && !(gt_collect_init (self) && gt_calls_init (self) && gt_functions_init (self)
-           && gt_size_init (self) && gt_blocks_init (self)))
+           && gt_size_init (self) && gt_blocks_init (self) && gt_guard_init (self)))
     Py_CLEAR (self);
   return self;
 }

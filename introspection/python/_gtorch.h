@@ -33,6 +33,9 @@ gboolean gt_calls_init (PyObject *module);
 /* Adds the class of _gtorch_functions.c to the module. */
 gboolean gt_functions_init (PyObject *module);
 
+/* Adds the class of _gtorch_guard.c to the module. */
+gboolean gt_guard_init (PyObject *module);
+
 /* Adds the class of _gtorch_size.c to the module. */
 gboolean gt_size_init (PyObject *module);
 

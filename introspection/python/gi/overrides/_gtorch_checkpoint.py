@@ -10,7 +10,7 @@ import functools
 import warnings
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
-from gi.overrides._gtorch_errors import Failure, passing, restores
+from gi.overrides._gtorch_errors import Failure, guard, guards, passing, restores
 from gi.overrides._gtorch_hooks import describe
 from gi.overrides._gtorch_mixin import mixin
 
@@ -80,7 +80,7 @@ def _again(function, args, options, context):
             # It goes no further, but is kept until the pass ends: without the frames, whose variables hold tensors.
             raise error.with_traceback(None) from None
 
-    return lambda tensors, *_: passing(what, compute, tensors) or True
+    return guard(what, lambda tensors, *_: passing(what, compute, tensors) or True)
 
 
 def _recorded(function, args, options, contexts, settings):
@@ -114,6 +114,7 @@ def _reentrant(function, args, preserve_rng_state):
             result[:] = [type(found) if isinstance(found, (tuple, list)) else None, _without_tensors(several)]
         return [one for one in several if isinstance(one, RawTensor)]
 
+    @guards(what)
     def call(tensors, *_):
         return passing(what, compute, tensors)
 

@@ -19,6 +19,7 @@ import weakref
 from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN
 
 
@@ -133,9 +134,25 @@ def passing(what, call, *args):
             _stop(state)
 
 
+def _raise(error):
+    raise error
+
+
+def guard(what, function):
+    """@function, which calls passing() or raises nothing but errors of GLib's, for C. What Python raises before its
+    first line, as for Ctrl-C, becomes such an error as well."""
+    rescue = functools.partial(passing, what, _raise)
+    return function if mixin is None else mixin.Guard(function, rescue, Failure)
+
+
+def guards(what):
+    """Decorates such methods."""
+    return lambda function: functools.update_wrapper(guard(what, function), function)
+
+
 def passes(what, function):
     """Wraps the function for C."""
-    return functools.partial(passing, what, function)
+    return guard(what, functools.partial(passing, what, function))
 
 
 def restoring(call, *args, **options):
@@ -214,4 +231,5 @@ def guard_vfuncs(cls, names):
         def guarded(self, *args, _function=function, _name=name):
             return passing(f'{type(self).__name__}.{_name}()', _function, self, *args)
 
-        setattr(cls, f'do_{name}', functools.wraps(function)(guarded))
+        functools.update_wrapper(guarded, function)
+        setattr(cls, f'do_{name}', guards(f'{cls.__name__}.{name}()')(guarded))

@@ -9,7 +9,7 @@ from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
-from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restores, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, guards, passes, passing, restores, restoring
 from gi.overrides._gtorch_mixin import mixin
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -101,10 +101,12 @@ def _backward(self, context, grads):
 
 
 # A virtual function gets the length of the list as well.
+@guards('forward()')
 def _do_forward(self, context, inputs, *_length):
     return guarded(self, 'forward', lambda: _forward(self, context, inputs))
 
 
+@guards('backward()')
 def _do_backward(self, context, grads, *_length):
     return guarded(self, 'backward', lambda: _backward(self, context, grads), True)
 

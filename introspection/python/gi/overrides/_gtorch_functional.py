@@ -3,7 +3,7 @@
 """Derivatives of functions: GTorch.autograd.functional. A tensor alone stands for itself, and several are a tuple."""
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
-from gi.overrides._gtorch_errors import passing, restoring
+from gi.overrides._gtorch_errors import guards, passing, restoring
 from gi.overrides._gtorch_hooks import describe
 from gi.overrides._gtorch_mixin import mixin
 
@@ -33,6 +33,7 @@ def _call(name, func, inputs, v, create_graph, strict, mode=''):
             raise TypeError(f'{name}(): the function must give one tensor, not {type(outputs).__name__}')
         return _list(name, 'what the function gives', outputs)
 
+    @guards(what)
     def call(tensors, *_):
         return passing(what, compute, tensors)
 

@@ -13,7 +13,7 @@ removed."""
 import warnings
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
-from gi.overrides._gtorch_errors import passes, passing, restoring
+from gi.overrides._gtorch_errors import guards, passes, passing, restoring
 from gi.overrides._gtorch_later import complete
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import refuse_attribute
@@ -182,6 +182,7 @@ def _add_forward(name, function, data, with_kwargs, always_call, owner, prepend)
     what, number = describe(name, function), None
     after = name == 'register_forward_hook'
 
+    @guards(what)
     def call(module, inputs, *rest):
         return passing(what, kept(module).call, number, module, inputs, *rest)
 
@@ -215,6 +216,7 @@ def _add_backward(name, function, data, _with_kwargs, _always_call, owner, prepe
     what, number = describe(name, function), None
     after = name == 'register_full_backward_hook'
 
+    @guards(what)
     def call(module, *grads):
         return passing(what, kept(module).call, number, module, *grads)
 

@@ -28,7 +28,7 @@ from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_bind import REQUIRED, bind
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
-from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restores, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, guards, own_vfunc, passes, passing, restores, restoring
 from gi.overrides._gtorch_members import Members, children_of, incompatible
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, make_later, set_attribute, show_later
@@ -49,10 +49,12 @@ def _forward(self, *inputs):
 
 
 # The function that C calls.
+@guards('forward()')
 def _do_forward(self, *inputs):
     return passing(type(self).__name__, _forward, self, *inputs)
 
 
+@guards('forward()')
 def _do_forward_many(self, inputs, *_length):
     return passing(type(self).__name__, _forward, self, *inputs)
 
@@ -101,6 +103,7 @@ def _do_get_extra_state(self):
     return found
 
 
+@guards('set_extra_state()')
 def _do_set_extra_state(self, value):
     passing(f'{type(self).__name__}.set_extra_state()', self.set_extra_state, value)
     return True
@@ -146,9 +149,12 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
                 cls.extra_repr = extra_repr
         forward_many = own_vfunc(cls, 'forward_many')
         if forward_many not in (None, _do_forward_many):
-            cls.do_forward_many = lambda self, inputs, *_length: passing(
-                type(self).__name__, forward_many, self, inputs
-            )
+
+            @guards(cls.__name__)
+            def do_forward_many(self, inputs, *_length):
+                return passing(type(self).__name__, forward_many, self, inputs)
+
+            cls.do_forward_many = do_forward_many
 
     def __call__(self, *inputs, **options):
         """Runs the module, with its hooks. C takes tensors only, and gives one: all else stays in Python."""

@@ -8,7 +8,7 @@ import functools
 
 from gi.overrides._gtorch_containers import Row
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double, convert_enum, convert_whole
-from gi.overrides._gtorch_errors import DOMAIN, Failure, own_vfunc, passing, restores
+from gi.overrides._gtorch_errors import DOMAIN, Failure, guards, own_vfunc, passing, restores
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
@@ -80,7 +80,11 @@ def override_right_inverse(cls):
                 raise TypeError(f'right_inverse() gave {type(one).__name__}, not a tensor')
         return found
 
-    cls.do_right_inverse = lambda self, value: passing(type(self).__name__, listed, self, value)
+    @guards(cls.__name__)
+    def do_right_inverse(self, value):
+        return passing(type(self).__name__, listed, self, value)
+
+    cls.do_right_inverse = do_right_inverse
 
 
 def parametrization_list():

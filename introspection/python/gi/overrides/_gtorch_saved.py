@@ -6,7 +6,7 @@ from gi.repository import GLib, GObject
 
 from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
-from gi.overrides._gtorch_errors import passing
+from gi.overrides._gtorch_errors import guards, passing
 from gi.overrides._gtorch_mixin import mixin
 
 
@@ -25,6 +25,7 @@ class Packed(GObject.Object):
 def begin(pack, unpack, raised):
     """Begins the use of hooks. @raised gets the exceptions of @pack, with the texts of their errors."""
 
+    @guards('saved_tensors_hooks: pack_hook')
     def call_pack(tensor, *_data):
         def call():
             value = pack(tensor)
@@ -36,6 +37,7 @@ def begin(pack, unpack, raised):
             raised.append((error.__cause__ or error, error.message))
             raise
 
+    @guards('saved_tensors_hooks: unpack_hook')
     def call_unpack(packed, *_data):
         def call():
             tensor = unpack(packed.value if isinstance(packed, Packed) else packed)

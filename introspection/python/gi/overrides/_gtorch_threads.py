@@ -14,7 +14,7 @@ from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides import _gtorch_worker_info as info
 from gi.overrides import _gtorch_workers as workers
-from gi.overrides._gtorch_errors import passing, restoring
+from gi.overrides._gtorch_errors import guards, passing, restoring
 from gi.overrides._gtorch_samples import from_sample, held, to_sample
 
 HERE = 'gtorch.utils.data'  # classes of gi.overrides get no type of GObject's
@@ -26,6 +26,7 @@ class _Source(GTorch.IndexSource):
 
     __module__ = HERE
 
+    @guards('sampler')
     def do_next(self, _n):
         return passing('sampler', self.give)
 
@@ -42,6 +43,7 @@ class _Source(GTorch.IndexSource):
         self.requests.append(index)
         return GTorch.Size.new([len(self.requests) - 1])
 
+    @guards('sampler')
     def do_get_state(self):
         return self.state
 
@@ -51,6 +53,7 @@ class _Sampler(GTorch.Sampler):
 
     __module__ = HERE
 
+    @guards('sampler')
     def do_iterate(self, _epoch):
         source, facts = _Source(), self.facts
         self.facts = source.state = None
@@ -69,10 +72,12 @@ class _Sampler(GTorch.Sampler):
             first = list(itertools.islice(indices, 1))  # so the order follows from this state
         return itertools.chain(first, indices)
 
+    @guards('sampler')
     def do_set_state(self, state):
         self.facts = passing('sampler', unpacked, state)
         return True
 
+    @guards('sampler')
     def do_get_length(self):
         return passing('sampler', self.measure)
 
@@ -96,6 +101,7 @@ class _Nothing(GTorch.Dataset):
 
     __module__ = HERE
 
+    @guards('the data set')
     def do_get_length(self):
         return 0
 
@@ -114,6 +120,7 @@ class _Fetcher(GTorch.Fetcher):
     first = position = 0  # the number of the first request of the epoch, and its place in the epoch
     base_seed = None  # of the epoch; None: that of C
 
+    @guards('the data set')
     def do_begin(self, worker, n_workers, seed, _cancellable):
         try:
             seed = seed if self.base_seed is None else self.base_seed
@@ -138,6 +145,7 @@ class _Fetcher(GTorch.Fetcher):
         info.of_thread.info = self.infos.get(worker)
         self.fetchers[worker] = workers.fetcher(task)
 
+    @guards('the data set')
     def do_fetch(self, worker, indices, *_rest):
         index = self.requests[indices[0]]
         self.requests[indices[0]] = None
@@ -145,6 +153,7 @@ class _Fetcher(GTorch.Fetcher):
         self.seed(worker, 0, place)
         return self.made(worker, index)
 
+    @guards('the data set')
     def do_fetch_next(self, worker, n, _drop_last, _cancellable):
         self.seed(worker, worker, self.places[worker])
         self.places[worker] += 1
@@ -187,6 +196,7 @@ class _Fetcher(GTorch.Fetcher):
         raise GLib.Error(f'{type(error).__name__}: {said}', GLib.quark_to_string(GTorch.error_quark()),
                          int(GTorch.Error.FAILED)) from error
 
+    @guards('the data set')
     def do_end(self, worker):
         self.fetchers.pop(worker, None)
         self.infos.pop(worker, None)
@@ -210,11 +220,13 @@ class _ProcessFetcher(_Fetcher):
     def prepare(self, worker, _n_workers, seed):
         self.processes[worker].send(workers.BEGIN, 0, (None, (), (seed - worker) % 2**64, 0))
 
+    @guards('the data set')
     def do_fetch(self, worker, indices, _n, cancellable):
         index = self.requests[indices[0]]
         self.requests[indices[0]] = None
         return self.asked(worker, index, (indices[0] - self.first) // len(self.processes), cancellable)
 
+    @guards('the data set')
     def do_fetch_next(self, worker, n, _drop_last, cancellable):
         return self.asked(worker, [None] * n, None, cancellable)
 
@@ -238,6 +250,7 @@ class _ProcessFetcher(_Fetcher):
         except BaseException as error:
             return self.caught(error, worker)
 
+    @guards('the data set')
     def do_end(self, worker):
         pass
 

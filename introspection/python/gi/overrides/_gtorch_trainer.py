@@ -12,7 +12,7 @@ from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides import _gtorch_samples as samples
 from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum, listed
-from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passing, restores, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, guards, own_vfunc, passing, restores, restoring
 from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
 
@@ -32,6 +32,7 @@ class _Source(GTorch.SampleSource):
         super().__init__()
         self._iterator = iterator
 
+    @guards('the loader')
     def do_next(self, _cancellable):
         return passing('the loader', self._step)
 
@@ -50,6 +51,7 @@ class _Batches(GTorch.IterableDataset):
         super().__init__()
         self._loader, self.trainer, self._is_spent = loader, None, False
 
+    @guards('the loader')
     def do_iterate(self, _worker, _n_workers):
         return passing('the loader', self._iterate)
 
@@ -67,6 +69,7 @@ class _Batches(GTorch.IterableDataset):
             self._is_spent = True
         return _Source(iterator)
 
+    @guards('the loader')
     def do_get_length(self):
         return passing('the loader', self._length)
 
@@ -77,9 +80,11 @@ class _Batches(GTorch.IterableDataset):
             text = f'the length of {type(self._loader).__name__} is unknown: {error}'
             raise made(NotImplementedError, text, GTorch.Error.NOT_SUPPORTED) from None
 
+    @guards('the loader')
     def do_get_state(self):
         return passing('the loader', self._packed)
 
+    @guards('the loader')
     def do_set_state(self, state):
         passing('the loader', self._unpack, state)
         return True
@@ -212,6 +217,7 @@ def _set_numpy_state(state):
     numpy.random.set_state((kind, numpy.array(keys, dtype=numpy.uint32), position, has_gauss, gauss))
 
 
+@guards('the function of set_save_function()')
 def _given_state(trainer, *_data):
     """The states of Python's random and of NumPy, and what the program gives."""
     return passing('the function of set_save_function()', _pack, trainer)
@@ -225,6 +231,7 @@ def _pack(trainer):
     return GLib.Bytes.new(_threads().packed(state).get_data_as_bytes().get_data())
 
 
+@guards('the function of set_load_function()')
 def _taken_state(trainer, state, *_data):
     passing('the function of set_load_function()', _unpack, trainer, state)
     return True
@@ -363,6 +370,7 @@ def _trainer(raw):
             if not callable(function):
                 raise TypeError(f'{name}(): {function!r} cannot be called')
 
+            @guards(f'the function of {name}()')
             def call(trainer, sample, *_data):
                 return passing(f'the function of {name}()', _stepping(function), trainer, sample)
 

@@ -9,7 +9,7 @@ from gi.overrides import override
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_device, convert_dtype, convert_whole
-from gi.overrides._gtorch_errors import passing, restores
+from gi.overrides._gtorch_errors import guards, passing, restores
 from gi.overrides._gtorch_bind import REQUIRED
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -111,7 +111,12 @@ def override_forward(cls, one):
         if issubclass(cls, base):
             setattr(cls, f'do_{name}', one)
     if issubclass(cls, GTorch.Attention):
-        cls.do_attend = lambda self, *values: passing(type(self).__name__, _attend, self, *values)
+
+        @guards(cls.__name__)
+        def do_attend(self, *values):
+            return passing(type(self).__name__, _attend, self, *values)
+
+        cls.do_attend = do_attend
 
 
 # --- activations ---
