@@ -172,8 +172,8 @@ run (const Case *self, GError **error)
   return g_steal_pointer (&results);
 }
 
-/* Where there is too little memory for an engine of cuDNN, another one computes a convolution, and may round in
- * another way. */
+/* Where there is too little memory for an engine of cuDNN, another one computes a convolution, and may round
+ * in another way. */
 static gboolean
 same_values (const Case *self, GTorchImpl *a, GTorchImpl *b)
 {

@@ -99,8 +99,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
     goto done;
   parts = gtorch_impl_data (scratch);
   per_channel = parts + 3 * rows.n * splits;
-  /* A thread has the elements of 16 bytes; by columns of up to 32 rows, for which it keeps the factors, as long
-   * as there are enough threads. */
+  /* A thread has the elements of 16 bytes; by columns of up to 32 rows, for which it keeps the factors, as
+   * long as there are enough threads. */
   n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / 16, 1);
   if (by_columns)
     n_threads = MAX (n_threads / MOST_ROWS, MIN (n_threads / FEW_ROWS + 1, THREADS_WANTED));
