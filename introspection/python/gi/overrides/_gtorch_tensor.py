@@ -431,12 +431,12 @@ class TensorMethods:
     def __reduce_ex__(self, _protocol):
         from gi.overrides import _gtorch_unpickle as unpickle
 
-        plain = self.detach().cpu()
+        plain = self.detach()
         order = () if plain.is_contiguous() else tuple(sorted(range(plain.ndim), key=lambda dim: -plain.stride(dim)))
         if order and not plain.permute(order).is_contiguous():
             order = ()
         # a transposed tensor is one in the copy, too
-        plain = plain.permute(order) if order else plain.contiguous()
+        plain = (plain.permute(order) if order else plain).cpu().contiguous()
         data = bytes(plain.get_bytes().get_data() or b'')
         device = self.device.to_string()
         made = data, DType.get_name(self.dtype), plain.shape, self.requires_grad, device
