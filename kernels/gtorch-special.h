@@ -344,3 +344,5 @@ gt_erfinv (double x)
     return a == 1 ? x * INFINITY : NAN;
   return gt_normal_quantile (x / 2, (1 - a) / 2) * 0.70710678118654752440;
 }
+
+#include "gtorch-counts.h"

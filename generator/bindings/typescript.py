@@ -160,7 +160,8 @@ def layers(path):
         args = [(arg['name'], layer_kind(arg), arg['required']) for arg in layer['args'] if arg['kind'] != 'refused']
         interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind, _ in args), '}']
         n_required = sum(required for _, _, required in args)
-        plain = [(key, kind) for key, kind, _ in args]
+        named = {arg['name'] for arg in layer['args'] if 'named' in arg}
+        plain = [(key, kind) for key, kind, _ in args if key not in named]
         made = maker(plain, n_required, f'LayerOptions.{name}', f'GTorch.{name}')
         found[layer.get('space', 'nn')].append(f'const {name}: {made};')
     return found['nn'], found['transforms'], interfaces

@@ -38,18 +38,19 @@ def argument(prop):
 
 
 def arguments(layer):
-    found = [argument(prop) for prop in layer.props]
+    found = [argument(prop) for prop in layer.props if prop.name not in layer.named]
     if layer.moves:
         for name in ('device', 'dtype'):
             found.append({'name': name, 'property': name, 'kind': name, 'required': False, 'default': None})
-    return found
+    return found + [{**argument(prop), 'named': True} for prop in layer.props if prop.name in layer.named]
 
 
 def signature(layer):
     if layer.any:
         return '($self, *args, **kwargs)'
     args = arguments(layer)
-    return signatures.constructor([(arg['name'], arg['required'], arg.get('default')) for arg in args])
+    texts = [(arg['name'], arg['required'], arg.get('default')) for arg in args]
+    return signatures.constructor(texts, len(args) - len(layer.named))
 
 
 def sample(layer, row):

@@ -124,7 +124,7 @@ class Layer(rows.Row):
     KEYS = {
         'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
         'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields', 'lazy', 'lazy_defaults',
-        'space',
+        'space', 'named',
     }
     NEEDED = ('doc',)
 
@@ -155,14 +155,14 @@ class Layer(rows.Row):
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]
         self.any = data.get('any', False)
-        self.new = data.get('new', [])
+        self.new, self.named = data.get('new', []), data.get('named', [])
         self.samples = data.get('sample', [])
         self.refuse = data.get('refuse', [])
         self.read_repr()
         names = {prop.name for prop in self.props}
         tensors = {arg.name for arg in self.op.args if arg.is_tensor} if self.op else set(self.inputs)
         known_of = {
-            'check': names, 'new': names, 'fields': names, 'args': set(self.op_args), 'inputs': tensors,
+            'check': names, 'new': names, 'named': names, 'fields': names, 'args': set(self.op_args), 'inputs': tensors,
         }
         for key, known in known_of.items():
             for name_ in data.get(key, ()):

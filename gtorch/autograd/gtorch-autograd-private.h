@@ -165,16 +165,32 @@ gboolean gtorch_autograd_undo_in_place (const GTorchOpCall *call, const GTorchEd
 typedef gboolean (*GTorchHookFunc) (GTorchImpl *grad, gpointer user_data, GTorchImpl **changed,
                                     GError **error);
 typedef gboolean (*GTorchAccumulatedFunc) (GTorchImpl *leaf, gpointer user_data, GError **error);
+/* Is called with the gradients that come to a node, or that it has computed from those of its outputs, and
+ * may replace them. */
+typedef gboolean (*GTorchNodeHookFunc) (GTorchNode *node, GTorchImpl **grads, guint n_grads,
+                                        GTorchImpl *const *of_outputs, guint n_of_outputs,
+                                        gpointer user_data, GError **error);
 
 /* Adds a hook with one of the two functions. `destroy` may be NULL. */
 guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
                           GTorchAccumulatedFunc accumulated, gpointer user_data,
                           GDestroyNotify destroy);
+/* Adds a hook of a node, which is called before or after its backward. */
+guint64 gtorch_hooks_add_of_node (GPtrArray **hooks, gboolean is_after, GTorchNodeHookFunc func,
+                                  gpointer user_data, GDestroyNotify destroy);
+gboolean gtorch_hooks_run_of_node (GPtrArray **hooks, gboolean is_after, GTorchNode *node,
+                                   GTorchImpl **grads, guint n_grads, GTorchImpl *const *of_outputs,
+                                   guint n_of_outputs, GError **error);
 gboolean gtorch_hooks_remove (guint64 id);
 gboolean gtorch_hooks_run (GPtrArray **hooks, guint index, GTorchImpl **grad, GError **error);
 /* Adds what the hooks own; of a hook of a tensor, `data` is its data. */
 void gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references);
 void gtorch_tensor_hook_add_references (gpointer data, GTorchReferences *references);
+void gtorch_node_hook_add_references (gpointer data, GTorchReferences *references);
+/* Checks the gradients that a hook of `name` has given for those before, of tensors or NULL. Takes both
+ * lists, and returns the one to go on with. */
+GPtrArray *gtorch_hook_take_gradients (const gchar *name, GPtrArray *given, GPtrArray *before,
+                                       const gchar *what, GError **error);
 /* Adds what a node of a function owns; does nothing for others. */
 void gtorch_function_node_add_references (GTorchNode *node, GTorchReferences *references);
 gboolean gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf, GError **error);

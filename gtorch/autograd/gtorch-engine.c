@@ -475,6 +475,23 @@ finish_leaf (Run *run, Task *task, GError **error)
   return success;
 }
 
+/* Runs the hooks of the node before its backward. Returns whether there is still a gradient for it in
+ * `arrived`. */
+static G_GNUC_NO_INLINE gboolean
+run_node_prehooks (GTorchNode *node, Task *task, gboolean *arrived, GError **error)
+{
+  guint i;
+
+  if (!gtorch_hooks_run_of_node (&node->extra->hooks, FALSE, node, task->buffers, node->n_outputs,
+                                 NULL, 0, error))
+    return FALSE;
+  *arrived = FALSE;
+  for (i = 0; i < node->n_outputs; i++)
+    if (task->buffers[i] != NULL)
+      *arrived = TRUE;
+  return TRUE;
+}
+
 /* Runs the hooks on the gradients of the outputs, handles retained and wanted gradients, then runs the
  * node. */
 static gboolean
@@ -507,6 +524,9 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
     }
   if (!arrived || !task->is_needed)
     return TRUE;
+  if (G_UNLIKELY (node->extra != NULL)
+      && (!run_node_prehooks (node, task, &arrived, error) || !arrived))
+    return !arrived;
 
   if (node->n_edges > G_N_ELEMENTS (few))
     needs = g_new (gboolean, node->n_edges);
@@ -528,6 +548,10 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
       gtorch_anomaly_add_site (node, error);
       return FALSE;
     }
+  if (G_UNLIKELY (node->extra != NULL)
+      && !gtorch_hooks_run_of_node (&node->extra->hooks, TRUE, node, results, node->n_edges,
+                                    task->buffers, node->n_outputs, error))
+    return FALSE;
   if (!backward->retain_graph && !backward->create_graph)
     node->klass->release (node);
   return TRUE;

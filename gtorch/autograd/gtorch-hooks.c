@@ -16,9 +16,10 @@ typedef struct
 {
   gint ref_count;
   guint64 id;
-  guint index; /* the output it belongs to */
+  guint index; /* the output it belongs to; for one of a node, whether it runs after its backward */
   GTorchHookFunc func;
   GTorchAccumulatedFunc accumulated;
+  GTorchNodeHookFunc of_node;
   gpointer user_data;
   GDestroyNotify destroy;
   GPtrArray *list; /* the list that contains it */
@@ -40,20 +41,23 @@ hook_unref (Hook *hook)
   gtorch_references_count_data (-1);
 }
 
-guint64
-gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
-                  GTorchAccumulatedFunc accumulated, gpointer user_data, GDestroyNotify destroy)
+static Hook *
+hook_new (guint index, gpointer user_data, GDestroyNotify destroy)
 {
   Hook *hook = g_new0 (Hook, 1);
-  guint64 id;
 
   gtorch_references_count_data (1);
   hook->ref_count = 1;
   hook->index = index;
-  hook->func = func;
-  hook->accumulated = accumulated;
   hook->user_data = user_data;
   hook->destroy = destroy;
+  return hook;
+}
+
+static guint64
+append (GPtrArray **list, Hook *hook)
+{
+  guint64 id;
 
   g_mutex_lock (&lock);
   if (*list == NULL)
@@ -66,6 +70,27 @@ gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
   g_hash_table_insert (hooks, &hook->id, hook);
   g_mutex_unlock (&lock);
   return id;
+}
+
+guint64
+gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
+                  GTorchAccumulatedFunc accumulated, gpointer user_data, GDestroyNotify destroy)
+{
+  Hook *hook = hook_new (index, user_data, destroy);
+
+  hook->func = func;
+  hook->accumulated = accumulated;
+  return append (list, hook);
+}
+
+guint64
+gtorch_hooks_add_of_node (GPtrArray **list, gboolean is_after, GTorchNodeHookFunc func,
+                          gpointer user_data, GDestroyNotify destroy)
+{
+  Hook *hook = hook_new (is_after, user_data, destroy);
+
+  hook->of_node = func;
+  return append (list, hook);
 }
 
 gboolean
@@ -172,6 +197,26 @@ gtorch_hooks_run_accumulated (GPtrArray **list, GTorchImpl *leaf, GError **error
   return TRUE;
 }
 
+gboolean
+gtorch_hooks_run_of_node (GPtrArray **list, gboolean is_after, GTorchNode *node, GTorchImpl **grads,
+                          guint n_grads, GTorchImpl *const *of_outputs, guint n_of_outputs,
+                          GError **error)
+{
+  g_autoptr (GPtrArray) running = copy (list);
+  guint i;
+
+  for (i = 0; running != NULL && i < running->len; i++)
+    {
+      Hook *hook = running->pdata[i];
+
+      if (hook->of_node != NULL && hook->index == (guint) is_after
+          && !hook->of_node (node, grads, n_grads, of_outputs, n_of_outputs, hook->user_data,
+                             error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 void
 gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references)
 {
@@ -182,7 +227,11 @@ gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references)
     {
       Hook *hook = list->pdata[i];
 
-      if (g_atomic_int_get (&hook->ref_count) == 1) /* not running */
+      if (g_atomic_int_get (&hook->ref_count) != 1) /* it is running */
+        continue;
+      if (hook->of_node != NULL)
+        gtorch_node_hook_add_references (hook->user_data, references);
+      else
         gtorch_tensor_hook_add_references (hook->user_data, references);
     }
   g_mutex_unlock (&lock);

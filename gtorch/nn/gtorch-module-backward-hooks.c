@@ -9,6 +9,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-module-hooks.h"
@@ -90,63 +91,6 @@ gtorch_backward_hooks_forward (GTorchFunction *function, GTorchFunctionContext *
   return list_of (inputs, n_inputs);
 }
 
-/* Checks the gradients that a hook has returned. Takes them, and returns those to go on with, as does grads.
- * */
-static GPtrArray *
-take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, GError **error)
-{
-  g_autoptr (GPtrArray) before = grads;
-  g_autoptr (GPtrArray) list = g_ptr_array_new_with_free_func (unref_tensor);
-  gpointer *elements;
-  gsize i, j = 0, n, n_there = 0;
-  gboolean is_short;
-
-  /* arrays from other languages may have no function that frees their elements */
-  elements = g_ptr_array_steal (given, &n);
-  g_ptr_array_unref (given);
-  for (i = 0; i < before->len; i++)
-    n_there += before->pdata[i] != NULL;
-  is_short = n != before->len && n == n_there; /* those that there are */
-  for (i = 0; is_short && i < before->len; i++)
-    g_ptr_array_add (list, before->pdata[i] != NULL ? elements[j++] : NULL);
-  for (i = 0; !is_short && i < n; i++)
-    g_ptr_array_add (list, elements[i]);
-  g_free (elements);
-  if (list->len != before->len)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave %zu gradients of %u %s"),
-                   gtorch_module_type_name (call->module), n, before->len, _ (what));
-      return NULL;
-    }
-  for (i = 0; i < list->len; i++)
-    {
-      GTorchImpl *one = NULL, *other = NULL;
-
-      if (list->pdata[i] == NULL)
-        continue;
-      if (GTORCH_IS_TENSOR (list->pdata[i]))
-        one = gtorch_tensor_unwrap (list->pdata[i]);
-      if (before->pdata[i] != NULL)
-        other = gtorch_tensor_unwrap (before->pdata[i]);
-      if (one != NULL && one->storage != NULL && other != NULL
-          && gtorch_impl_same_shape (one, other) && one->dtype == other->dtype
-          && gtorch_impl_device (one) == gtorch_impl_device (other))
-        continue;
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave gradient %zu of the %s of dtype %s and shape %s for one of "
-                      "dtype %s and shape %s: dtype, shape and device must stay, and there must be "
-                      "one"),
-                   gtorch_module_type_name (call->module), i, _ (what),
-                   one != NULL ? gtorch_dtype_get_name (one->dtype) : "-",
-                   one != NULL ? gtorch_impl_shape_str (one) : "-",
-                   other != NULL ? gtorch_dtype_get_name (other->dtype) : "-",
-                   other != NULL ? gtorch_impl_shape_str (other) : "-");
-      return NULL;
-    }
-  return g_steal_pointer (&list);
-}
-
 /* Calls the hooks of a kind with gradients, which are taken; returns those that there are in the end. */
 static GPtrArray *
 call_hooks (Call *call, GTorchModuleHookKind kind, GPtrArray *grads, GPtrArray *grad_outputs,
@@ -171,7 +115,8 @@ call_hooks (Call *call, GTorchModuleHookKind kind, GPtrArray *grads, GPtrArray *
                                                     (GTorchTensor **) grad_outputs->pdata,
                                                     grad_outputs->len, hook->user_data, &local);
       if (result != NULL)
-        grads = take_result (call, result, grads, what, local == NULL ? &local : NULL);
+        grads = gtorch_hook_take_gradients (gtorch_module_type_name (call->module), result, grads,
+                                            what, local == NULL ? &local : NULL);
       if (local != NULL)
         {
           g_clear_pointer (&grads, g_ptr_array_unref);

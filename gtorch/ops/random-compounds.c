@@ -10,6 +10,7 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "ops/gtorch-formula-private.h"
+#include "ops/gtorch-host-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
 /* Returns a tensor of the shape of self and of the dtype in which its numbers are computed. */
@@ -91,6 +92,52 @@ gtorch_composite_cauchy (GTorchImpl *self, gdouble median, gdouble sigma,
       || !gtorch_op_cauchy_of_inplace (made, median, sigma, error))
     return NULL;
   return gtorch_op_to_dtype (made, self->dtype, error);
+}
+
+/* Returns the numbers in double, in which the distributions of counts are computed: those of float would make
+ * counts of large means, and rare ones, wrong. */
+static GTorchImpl *
+in_double (const gchar *op, const gchar *what, GTorchImpl *self, GError **error)
+{
+  if (!check_floating (op, self, error)
+      || !gtorch_impl_check_not_negative (op, what, self, FALSE, error))
+    return NULL;
+  return gtorch_op_to_dtype (self, GTORCH_DTYPE_FLOAT64, error);
+}
+
+GTorchImpl *
+gtorch_op_poisson (GTorchImpl *self, GTorchGenerator *generator, GError **error)
+{
+  g_autoptr (GTorchImpl) rate = in_double ("poisson", N_ ("means"), self, error);
+  g_autoptr (GTorchImpl) uniform = rate != NULL ? uniform_for (rate, generator, error) : NULL;
+  g_autoptr (GTorchImpl) made =
+      uniform != NULL ? gtorch_op_poisson_of (rate, uniform, error) : NULL;
+
+  return made != NULL ? gtorch_op_to_dtype (made, self->dtype, error) : NULL;
+}
+
+GTorchImpl *
+gtorch_op_binomial (GTorchImpl *count, GTorchImpl *prob, GTorchGenerator *generator, GError **error)
+{
+  g_autoptr (GTorchImpl) counts = NULL;
+  g_autoptr (GTorchImpl) probs = NULL;
+  g_autoptr (GTorchImpl) both = NULL;
+  g_autoptr (GTorchImpl) uniform = NULL;
+  g_autoptr (GTorchImpl) made = NULL;
+
+  if (count->dtype != prob->dtype)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("binomial: counts of %s and probabilities of %s: both must have one dtype"),
+                   gtorch_dtype_get_name (count->dtype), gtorch_dtype_get_name (prob->dtype));
+      return NULL;
+    }
+  counts = in_double ("binomial", N_ ("counts"), count, error);
+  probs = counts != NULL ? in_double ("binomial", N_ ("probabilities"), prob, error) : NULL;
+  both = probs != NULL ? gtorch_op_add (counts, probs, 1, error) : NULL;
+  uniform = both != NULL ? uniform_for (both, generator, error) : NULL;
+  made = uniform != NULL ? gtorch_op_binomial_of (counts, probs, uniform, error) : NULL;
+  return made != NULL ? gtorch_op_to_dtype (made, count->dtype, error) : NULL;
 }
 
 GTorchImpl *

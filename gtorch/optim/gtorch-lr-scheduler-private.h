@@ -95,6 +95,7 @@ typedef struct
   GArray *base_lrs, *last_lrs; /* of gdouble, one for each group */
   gboolean is_started;         /* rates were set or loaded */
   GTorchScheduleHow how;       /* of the step that is being made */
+  gdouble fraction;            /* of an epoch, beyond last_epoch */
   guint group;                 /* whose rate is being computed */
 } GTorchScheduleState;
 

@@ -415,12 +415,13 @@ begin (GTorchLRScheduler *self, GError **error)
   return FALSE;
 }
 
-gboolean
-gtorch_lr_scheduler_go_to (GTorchLRScheduler *self, gint64 epoch, GTorchScheduleHow how,
-                           GError **error)
+static gboolean
+move_to (GTorchLRScheduler *self, gint64 epoch, gdouble fraction, GTorchScheduleHow how,
+         GError **error)
 {
   GTorchScheduleStep ready = GTORCH_LR_SCHEDULER_GET_CLASS (self)->ready;
   GTorchLRSchedulerPrivate *priv = PRIVATE (self);
+  const gdouble former_fraction = priv->state.fraction;
   const gint64 former = priv->state.last_epoch;
   g_autoptr (GTorchLRScheduler) holder = NULL;
   g_autoptr (GArray) lrs = NULL;
@@ -438,14 +439,27 @@ gtorch_lr_scheduler_go_to (GTorchLRScheduler *self, gint64 epoch, GTorchSchedule
   g_array_set_size (lrs, priv->state.base_lrs->len);
   priv->is_stepping = TRUE;
   priv->state.last_epoch = epoch;
+  priv->state.fraction = fraction;
   priv->state.how = how;
   ok = compute_all (self, groups, lrs, error);
   priv->is_stepping = FALSE;
   if (ok)
     set_rates (self, groups, lrs);
   else
-    priv->state.last_epoch = former;
+    {
+      priv->state.last_epoch = former;
+      priv->state.fraction = former_fraction;
+    }
   return ok;
+}
+
+gboolean
+gtorch_lr_scheduler_go_to (GTorchLRScheduler *self, gint64 epoch, GTorchScheduleHow how,
+                           GError **error)
+{
+  const gdouble fraction = how == GTORCH_SCHEDULE_NEXT ? PRIVATE (self)->state.fraction : 0;
+
+  return move_to (self, epoch, fraction, how, error);
 }
 
 void
@@ -533,4 +547,60 @@ gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
   g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
   return gtorch_lr_scheduler_initial_step (self, error)
          && gtorch_lr_scheduler_advance (self, error);
+}
+
+/**
+ * gtorch_lr_scheduler_step_to:
+ * @self: a schedule
+ * @epoch: the epoch, from 0 to 2^53
+ * @error: return location for an error
+ *
+ * Goes to an epoch: sets the learning rates of all groups to those that the schedule has for it, whatever
+ * they were before.
+ *
+ * Schedules that are a formula of the epoch take fractions, such as 2.5, which is between the epochs 2 and
+ * 3: [class@CosineAnnealingWarmRestarts] is often called after each batch. [method@LRScheduler.step] then
+ * goes on by whole epochs from there. [class@MultiplicativeLR] multiplies the rate once, by the factor of
+ * the epoch. The fraction is no part of the state.
+ *
+ * ```c
+ * gtorch_lr_scheduler_step_to (scheduler, epoch + (gdouble) batch / n_batches, &error);
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with @error set: as by [method@LRScheduler.step], %GTORCH_ERROR_INVALID for an
+ *   epoch out of range or with a fraction that the schedule does not take, and %GTORCH_ERROR_NOT_SUPPORTED
+ *   for a schedule whose rates do not follow from the epoch, such as [class@SequentialLR] and
+ *   [class@ReduceLROnPlateau]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_lr_scheduler_step_to (GTorchLRScheduler *self, gdouble epoch, GError **error)
+{
+  const GTorchScheduleClass *row;
+
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
+  row = GTORCH_LR_SCHEDULER_GET_CLASS (self)->row;
+  if (GTORCH_LR_SCHEDULER_GET_CLASS (self)->step != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("lr_scheduler: %s takes no epoch: its rates do not follow from it"),
+                   G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  if (!(epoch >= 0 && epoch <= (gdouble) MAX_EPOCH))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("lr_scheduler: the epoch is %g, it must be from 0 to 2^53"), epoch);
+      return FALSE;
+    }
+  if (epoch != floor (epoch) && (row == NULL || row->lr == NULL))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("lr_scheduler: the epoch is %g, and %s takes whole ones"), epoch,
+                   G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  return gtorch_lr_scheduler_initial_step (self, error)
+         && move_to (self, (gint64) epoch, epoch - floor (epoch), GTORCH_SCHEDULE_RESTART, error);
 }

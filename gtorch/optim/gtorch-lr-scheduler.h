@@ -67,6 +67,8 @@ gboolean gtorch_lr_scheduler_initial_step (GTorchLRScheduler *self, GError **err
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_lr_scheduler_step_to (GTorchLRScheduler *self, gdouble epoch, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 GHashTable *gtorch_lr_scheduler_state_dict (GTorchLRScheduler *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_lr_scheduler_load_state_dict (GTorchLRScheduler *self, GHashTable *state,

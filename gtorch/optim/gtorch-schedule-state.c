@@ -384,6 +384,7 @@ commit (Load *load)
   for (i = 0; row != NULL && i < row->n_lists; i++)
     swap (G_STRUCT_MEMBER_P (load->scheduler, row->lists[i].offset), &load->lists[i]);
   mine->last_epoch = (gint64) load->last_epoch;
+  mine->fraction = 0;
   mine->is_started = mine->last_lrs->len > 0;
   gtorch_schedule_set_numbers (load->scheduler, load->numbers);
   gtorch_lr_scheduler_notify_epoch (load->scheduler);

@@ -196,7 +196,8 @@ compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base_lr, gdou
          GError **error)
 {
   const GTorchScheduleClass *row = class_of (self);
-  const gdouble t = (gdouble) gtorch_lr_scheduler_get_last_epoch (self),
+  const gdouble t = (gdouble) gtorch_lr_scheduler_get_last_epoch (self)
+                    + gtorch_lr_scheduler_get_state (self)->fraction,
                 present = gtorch_param_group_get_learning_rate (group);
   gdouble numbers[GTORCH_SCHEDULE_MAX_NUMBERS];
   GTorchSize *lists[GTORCH_SCHEDULE_MAX_LISTS];

@@ -398,6 +398,73 @@ apply (PyObject *self, PyObject *args)
   Py_RETURN_NONE;
 }
 
+/* --- hooks of nodes --- */
+
+/* Calls it with the tuples, which are taken; one may be NULL. */
+static GPtrArray *
+node_hook_call (gpointer data, PyObject *grads, PyObject *of_outputs, GError **error)
+{
+  PyObject *function = Py_XNewRef (((Hook *) data)->function);
+  GPtrArray *others = NULL;
+
+  if (function != NULL) /* the collector has not cleared it */
+    others = take_gradients (gt_call (function,
+                                      of_outputs != NULL ? Py_BuildValue ("(OO)", grads, of_outputs)
+                                                         : Py_BuildValue ("(O)", grads),
+                                      error));
+  Py_XDECREF (function);
+  Py_XDECREF (grads);
+  Py_XDECREF (of_outputs);
+  return others;
+}
+
+static GPtrArray *
+call_node_before (GTorchGradNode *node, GTorchTensor **grads, gsize n, gpointer data,
+                  GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  GPtrArray *others = node_hook_call (data, inputs_to_tuple (grads, n), NULL, error);
+
+  PyGILState_Release (state);
+  return others;
+}
+
+static GPtrArray *
+call_node_after (GTorchGradNode *node, GTorchTensor **grads, gsize n, GTorchTensor **of_outputs,
+                 gsize n_outputs, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  GPtrArray *others = node_hook_call (data, inputs_to_tuple (grads, n),
+                                      inputs_to_tuple (of_outputs, n_outputs), error);
+
+  PyGILState_Release (state);
+  return others;
+}
+
+static PyObject *
+add_node_hook (PyObject *module, PyObject *args)
+{
+  PyObject *node, *function;
+  Hook *hook;
+  guint64 id;
+  int after;
+
+  if (!PyArg_ParseTuple (args, "OOp", &node, &function, &after))
+    return NULL;
+  if (!pyg_boxed_check (node, GTORCH_TYPE_GRAD_NODE))
+    return PyErr_Format (PyExc_TypeError, "%R is no node", node);
+  hook = PyObject_GC_New (Hook, &hook_type);
+  if (hook == NULL)
+    return NULL;
+  hook->function = Py_NewRef (function);
+  PyObject_GC_Track (hook);
+  id = after ? gtorch_grad_node_register_hook (pyg_boxed_get (node, GTorchGradNode),
+                                               call_node_after, hook, gt_unref)
+             : gtorch_grad_node_register_prehook (pyg_boxed_get (node, GTorchGradNode),
+                                                  call_node_before, hook, gt_unref);
+  return PyLong_FromUnsignedLongLong (id);
+}
+
 /* --- collections --- */
 
 static gpointer
@@ -633,6 +700,8 @@ collect_cycles (PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
   { "add_hook", add_hook, METH_VARARGS,
     "add_hook(tensor, function, accumulated): a hook that the collector sees; its number." },
+  { "add_node_hook", add_node_hook, METH_VARARGS,
+    "add_node_hook(node, function, after): a hook of a recorded operation; its number." },
   { "add_backward_hook", add_backward_hook, METH_VARARGS,
     "add_backward_hook(module, function, after, prepend): a hook of a module; its number." },
   { "add_module_hook", add_module_hook, METH_VARARGS,

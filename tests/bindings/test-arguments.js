@@ -222,6 +222,11 @@ const stepped = made => {
     made.step();
     made.step();
 };
+const noded = (name, func) => {
+    const y = leaf().mul(2);
+    y.dup_grad_node()[name](func);
+    y.sum().backward();
+};
 const replaced = (made, setter, func) => {
     made[setter](func);
     stepped(made);
@@ -286,6 +291,8 @@ const TAKERS = {
         net.forward(GTorch.ones([1, 1], {device: 'cpu'})).sum().backward();
     },
     'Fetcher.set_collate': func => collated(new GTorch.Fetcher({dataset: rows()}), func),
+    'GradNode.register_hook': func => noded('register_hook', func),
+    'GradNode.register_prehook': func => noded('register_prehook', func),
     'GraphedModule.new_for_func': func => GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])]),
     'LambdaLR.new': func => stepped(GTorch.LambdaLR.new(sgd(), func)),
     'LambdaLR.set_lr_lambda': func => replaced(LambdaLR(sgd(), () => 1), 'set_lr_lambda', func),

@@ -267,6 +267,16 @@ WAYS['Fetcher.set_collate'] = {
         return () => list.get_item(0).iterate().next(null);
     },
 };
+for (const name of ['register_hook', 'register_prehook']) {
+    WAYS[`GradNode.${name}`] = {
+        'of what was computed': func => {
+            const y = leaf().mul(3);
+            y.dup_grad_node()[name](func);
+            const loss = y.sum();
+            return () => loss.backward();
+        },
+    };
+}
 for (const name of ['set_training_step', 'set_validation_step']) {
     WAYS[`Trainer.${name}`] = {
         'in a list': func => {

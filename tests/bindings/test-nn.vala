@@ -134,6 +134,27 @@ void an_error_of_the_library_passes_through () throws GLib.Error {
 }
 
 /* Each group has the settings that it is given, and the rest from the optimizer. */
+void hooks_of_nodes_replace_gradients () throws GLib.Error {
+    var x = GTorch.ones ({ 2 });
+    x.set_requires_grad (true);
+    var y = x.mul_scalar (3);
+    var node = y.dup_grad_node ();
+    uint n = 0;
+    node.register_hook ((node, inputs, outputs) => {
+        var list = new GenericArray<Tensor> ();
+        list.add (inputs[0].mul_scalar (10));
+        n++;
+        return list;
+    });
+    var id = node.register_prehook ((node, outputs) => {
+        n++;
+        return null;
+    });
+    y.sum ().backward ();
+    check (n == 2 && x.grad.get ("0").item_double () == 30, "the gradient is not that of the hook");
+    check (node.remove_hook (id) && !node.remove_hook (id), "the hook was not removed");
+}
+
 void groups_have_settings () throws GLib.Error {
     var first = new ListStore (typeof (Tensor));
     var second = new ListStore (typeof (Tensor));
@@ -485,6 +506,7 @@ int main () {
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
     test ("an_error_of_the_library_passes_through", an_error_of_the_library_passes_through);
+    test ("hooks_of_nodes_replace_gradients", hooks_of_nodes_replace_gradients);
     test ("groups_have_settings", groups_have_settings);
     test ("optimizers_learn", optimizers_learn);
     test ("state_goes_through_a_file", state_goes_through_a_file);

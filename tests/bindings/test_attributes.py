@@ -107,7 +107,8 @@ MAKERS = {
 }
 LAYERS = [name for name in dir(nn) if inspect.isclass(getattr(nn, name))]
 # DataParallel is written in Python, and takes any attribute as classes of programs do.
-LAYERS = [name for name in LAYERS if name not in ('DataParallel', 'Module', 'Sequential', 'Parameter')]
+NOT_MADE = ('Buffer', 'DataParallel', 'Module', 'NLLLoss2d', 'Parameter', 'RNNBase', 'RNNCellBase', 'Sequential')
+LAYERS = [name for name in LAYERS if name not in NOT_MADE]
 
 
 def make(name, cls=None):

@@ -555,6 +555,14 @@ def backward_hooks(func):
         net(leaf()).sum().backward()
 
 
+@way('GradNodeHook', 'GradNodePreHook')
+def hooks_of_nodes(func):
+    for name in ('register_hook', 'register_prehook'):
+        y = leaf() * 2
+        getattr(y.grad_fn, name)(lambda *_grads: func())
+        y.sum().backward()
+
+
 def checkpoint(func, **options):
     calls = []
 

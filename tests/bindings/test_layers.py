@@ -181,7 +181,9 @@ def arguments_are_those_of_pytorch_in_its_order():
     own = sorted(name for name, row in TABLE.items() if 'space' not in row)  # those of torch.nn
     assert list(SIGNATURES) == own, set(SIGNATURES) ^ set(own)
     for name, signature in SIGNATURES.items():
-        assert [arg[0] for arg in signature] == [arg['name'] for arg in TABLE[name]['args']], name
+        # those that are given by name alone are of later releases
+        by_position = [arg['name'] for arg in TABLE[name]['args'] if 'named' not in arg]
+        assert [arg[0] for arg in signature] == by_position, name
 
 
 @tap.case

@@ -565,6 +565,7 @@ SEEN = {
     'gtorch_module_register_full_backward_pre_hook', 'gtorch_data_loader_set_collate',
     'gtorch_data_loader_set_worker_init', 'gtorch_fetcher_set_collate', 'gtorch_trainer_set_training_step',
     'gtorch_trainer_set_validation_step', 'gtorch_distributed_module_register_comm_hook',
+    'gtorch_grad_node_register_hook', 'gtorch_grad_node_register_prehook',
     'gtorch_profiler_set_schedule_func', 'gtorch_profiler_set_stack_func', 'gtorch_trainer_set_save_function',
     'gtorch_trainer_set_load_function', *(f'gtorch_{name}' for name in GLOBAL_HOOKS),
 }  # fmt: skip
@@ -712,6 +713,12 @@ def want():
     return GTorch.ones(2).requires_grad_()
 
 
+def hooked_node(register, hook):
+    y = want() * want()
+    getattr(y.grad_fn, register)(hook)
+    y.sum().backward()
+
+
 def started():
     timer = GTorch.Timer()
     timer.start()
@@ -796,6 +803,9 @@ LEAVE_NOTHING = {
     'module_apply': lambda: RELU.apply(lambda _module: None),
     'tensor_register_hook': lambda: want().register_hook(PROGRESS),
     'tensor_register_post_accumulate_grad_hook': lambda: want().register_post_accumulate_grad_hook(PROGRESS),
+    'grad_node_register_hook': lambda: hooked_node('register_hook', lambda inner, _outer: inner),
+    'grad_node_register_prehook': lambda: hooked_node('register_prehook', lambda grads: grads),
+    'grad_node_register_hook, which raises': raising(lambda: hooked_node('register_hook', fails)),
     'function_forward, which raises': raising(lambda: FailsForward()(TWO)),
     'function_backward, which raises': raising(lambda: FailsBackward()(want()).sum().backward()),
     'module_forward_many, which raises': raising(lambda: GTorch.Module.__base__.forward_many(MANY, [TWO, TWO])),

@@ -30,6 +30,64 @@ optimizer_new (GTorchTensor **param)
   return optimizer;
 }
 
+static gdouble
+rate_of (GTorchLRScheduler *schedule)
+{
+  gsize n;
+  g_autofree gdouble *last = gtorch_lr_scheduler_get_last_lr (schedule, &n);
+
+  return last[0];
+}
+
+static void
+goes_to_an_epoch (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchLRScheduler) schedule =
+      GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.25, &error));
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_lr_scheduler_step_to (schedule, 5, &error));
+  g_assert_cmpfloat (rate_of (schedule), ==, 0.03125);
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 5);
+  g_assert_true (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_cmpfloat (rate_of (schedule), ==, 0.0078125);
+  g_assert_true (gtorch_lr_scheduler_step_to (schedule, 1, &error));
+  g_assert_cmpfloat (rate_of (schedule), ==, 0.5);
+  g_assert_true (gtorch_lr_scheduler_step_to (schedule, 3.5, &error));
+  g_assert_cmpfloat (rate_of (schedule), ==, 0.125);
+  g_assert_true (gtorch_lr_scheduler_step (schedule, &error)); /* to 4.5 */
+  g_assert_cmpfloat (rate_of (schedule), ==, 0.03125);
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 4);
+}
+
+static void
+refuses_epochs (void)
+{
+  static const gdouble wrong[] = { -1, NAN, INFINITY, 1e300 };
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchLRScheduler) schedule =
+      GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.25, NULL));
+  g_autoptr (GTorchLRScheduler) plateau =
+      g_object_new (GTORCH_TYPE_REDUCE_LR_ON_PLATEAU, "optimizer", optimizer, NULL);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (wrong); i++)
+    {
+      g_assert_false (gtorch_lr_scheduler_step_to (schedule, wrong[i], &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_clear_error (&error);
+    }
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 0);
+  g_assert_false (gtorch_lr_scheduler_step_to (plateau, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==,
+                   "lr_scheduler: GTorchReduceLROnPlateau takes no epoch: its rates do not follow "
+                   "from it");
+}
+
 static void
 each_step_begins_an_epoch (void)
 {
@@ -379,6 +437,8 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchLRScheduler/" #name, name)
   ADD (each_step_begins_an_epoch);
+  ADD (goes_to_an_epoch);
+  ADD (refuses_epochs);
   ADD (replays_follow_a_schedule);
   ADD (wrong_settings_are_errors);
   ADD (a_learning_rate_that_is_not_finite_changes_nothing);

@@ -184,6 +184,20 @@ backward_hook (GTorchModule *module, GTorchTensor **grads, gsize n, GTorchTensor
   return NULL;
 }
 
+static GPtrArray *
+node_pre_hook (GTorchGradNode *node, GTorchTensor **grads, gsize n, gpointer user_data,
+               GError **error)
+{
+  return NULL;
+}
+
+static GPtrArray *
+node_hook (GTorchGradNode *node, GTorchTensor **grads, gsize n, GTorchTensor **of_outputs,
+           gsize n_outputs, gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
 static GTorchTensor *
 module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
              gpointer user_data, GError **error)
@@ -241,6 +255,8 @@ static const struct
   { "GTorchForwardHook", G_CALLBACK (module_hook) },
   { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
   { "GTorchFunctionalFunc", G_CALLBACK (graphed_func) },
+  { "GTorchGradNodeHook", G_CALLBACK (node_hook) },
+  { "GTorchGradNodePreHook", G_CALLBACK (node_pre_hook) },
   { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
   { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
   { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },

@@ -20,7 +20,7 @@ const convert = imports.overrides._gtorch_convert;
 const data = imports.overrides._gtorch_data;
 const defaults = imports.overrides._gtorch_defaults;
 const derived = imports.overrides._gtorch_derived;
-const {noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {hinted, hints, noting, restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
 const library = imports.overrides._gtorch_library;
 const nn = imports.overrides._gtorch_nn;
@@ -184,7 +184,12 @@ function makeWrapper(name, operation, owner, raw, tail) {
                 values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
         }
         countWrapper();
-        const result = method ? callee.apply(values.shift(), values) : callee.apply(GTorch, values);
+        let result;
+        try {
+            result = method ? callee.apply(values.shift(), values) : callee.apply(GTorch, values);
+        } catch (error) {
+            throw hinted(error);
+        }
         return outputs && tail === '' ? nameOutputs(operation, result) : result;
     };
 }
@@ -423,10 +428,12 @@ function overrideTensor(prototype) {
     });
 
     const setProperties = properties.set;
+    prototype.set_requires_grad = hints(prototype.set_requires_grad);
     const raw = {
         allclose: prototype.allclose,
         backward: prototype.backward,
         equal: prototype.equal,
+        get: prototype.get,
         get_size: prototype.get_size,
         index: prototype.index,
         index_put_inplace: prototype.index_put_inplace,
@@ -446,6 +453,13 @@ function overrideTensor(prototype) {
         },
         at(...items) {
             return raw.index.call(this, ...convert.encodeIndex(items));
+        },
+        get(...given) {
+            if (typeof given[0] !== 'string' || given.length !== 1) {
+                throw new TypeError("get: positions as a text are wanted, as in get('0, 1:'), not " +
+                    `${convert.describe(given[0])}; at() takes positions that are computed, as in at(0, i)`);
+            }
+            return raw.get.call(this, ...given);
         },
         // put_at(0, [1, 3], 5): the items as for at(), and the value
         put_at(...given) {

@@ -498,8 +498,11 @@ function flatten(data, shape, depth, values) {
 
 function fromTypedArray(data, shape) {
     const entry = typedArrays.find(([type]) => data instanceof type);
-    if (!entry)
-        throw new TypeError(`tensor: no dtype has the elements of a ${describe(data)}`);
+    if (!entry) {
+        const kinds = typedArrays.map(([type]) => type.name).join(', ');
+        throw new TypeError(`tensor: no dtype has the elements of a ${describe(data)}: there are those of ` +
+            `${kinds}; Array.from() makes an array of numbers, whose dtype may be chosen`);
+    }
     const made = GTorch.empty(shape ?? [data.length], {dtype: entry[1], device: GTorch.Device.cpu()});
     if (made.get_numel() !== data.length) {
         const n = made.get_numel();

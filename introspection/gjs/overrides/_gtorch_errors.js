@@ -8,7 +8,7 @@
 // Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
 // operation), have no caller to throw to: gjs logs their exceptions.
 
-/* exported noting restore restoring withProgress */
+/* exported hinted hints noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
@@ -41,6 +41,33 @@ function noting(func) {
     }
 }
 
+// What programs meet first: [1.0, 2.0] are whole numbers, since JavaScript has one kind of number.
+const HINT = "; whole numbers make a tensor of int64, and tensor([1, 2], {dtype: 'float32'}) one of float32";
+let DTYPE = null; // the code of errors about dtypes
+
+// Adds that to an error of the library about int64.
+function hinted(error) {
+    DTYPE ??= imports.gi.GTorch.Error.DTYPE;
+    if (!(error instanceof GLib.Error) || error.code !== DTYPE || !/\bint64\b/.test(error.message) ||
+        !(error instanceof imports.gi.GTorch.Error) || error.message.endsWith(HINT))
+        return error;
+    const message = error.message + HINT;
+    return Object.assign(new error.constructor({code: error.code, message}), {stack: error.stack});
+}
+
+// Wraps a C function so that its errors say so.
+function hints(raw) {
+    const func = function (...given) {
+        try {
+            return raw.apply(this, given);
+        } catch (error) {
+            throw hinted(error);
+        }
+    };
+    Object.defineProperty(func, 'length', {value: raw.length, configurable: true});
+    return func;
+}
+
 // Removes the prefix that gjs gives the types of a program's classes from the library's messages.
 function readable(error) {
     if (!(error instanceof GLib.Error) || !/\bGjs_/.test(error.message))
@@ -59,7 +86,7 @@ function restoring(func) {
         // The library may have added to the message; then its own error says more.
         const found = pending.slice(before).reverse().find(one => error.message?.includes(one.message));
         if (found === undefined || found.thrown instanceof GLib.Error && found.message !== error.message)
-            throw readable(error);
+            throw hinted(readable(error));
         throw found.thrown;
     } finally {
         depth--;

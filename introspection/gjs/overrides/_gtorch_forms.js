@@ -592,6 +592,71 @@ function losses() {
     });
 }
 
+// The sum of the singular values of matrices.
+function nuclear(name, A, dim, keepdim, dtype) {
+    const n = A.get_n_dims();
+    const dims = dim ?? (n === 2 ? [-2, -1] : []);
+    if (dims.length !== 2) {
+        const where = dim === null ? `shape ${describe(A.get_shape())}` : `dim ${describe(dim)}`;
+        throw new TypeError(`${name}: the norm 'nuc' is one of matrices, and ${where} is not two dimensions`);
+    }
+    const given = dtype === null ? A : A.to(dtype);
+    let made = GTorch.linalg_svdvals(given.movedim(dims, [-2, -1])).sum(-1);
+    if (keepdim) {
+        for (const place of dims.map(one => (one + n) % n).sort((a, b) => a - b))
+            made = made.unsqueeze(place);
+    }
+    return made;
+}
+
+// Norms that may have a name: that of Frobenius is the one without an order.
+function norms() {
+    for (const [name, fallback] of [['linalg_norm', null], ['linalg_matrix_norm', [-2, -1]]]) {
+        const isText = given => typeof (given[1] ?? null) === 'string' ||
+            typeof lastOptions(given)?.ord === 'string';
+        form(GTorch, name, isText, (given, plain) => {
+            const names = ['A', 'ord', 'dim', 'keepdim', 'dtype'];
+            const values = convert.bind(name, names.map(one => ({name: one})), given);
+            const {A, ord, dim = fallback, keepdim = false, dtype = null} = values;
+            if (!(A instanceof GTorch.Tensor))
+                throw new TypeError(`${name}: A must be a tensor, not ${convert.describe(A)}`);
+            if (!['fro', 'nuc'].includes(ord)) {
+                throw new TypeError(`${name}: ord must be a number, 'fro' or 'nuc', not ` +
+                    convert.describe(ord));
+            }
+            const dims = dim === null ? null : convert.list(dim);
+            if (ord === 'nuc')
+                return nuclear(name, A, dims, convert.flag(name, 'keepdim', keepdim), dtype);
+            if ((dims?.length ?? A.get_n_dims()) !== 2) {
+                const where = dims === null ? `shape ${describe(A.get_shape())}` : `dim ${describe(dims)}`;
+                throw new TypeError(`${name}: the norm 'fro' is one of matrices, and ${where} is not two ` +
+                    'dimensions');
+            }
+            const {ord: _name, ...left} = values;
+            return plain(left);
+        });
+    }
+}
+
+// The spacing is a number, or for each of the dimensions a number or a tensor of coordinates; 1 without one.
+function gradients(prototype) {
+    const args = ['spacing', 'dim', 'edge_order'].map(name => ({name}));
+    const isPlain = given => Array.isArray(given[0]) && given[0].every(one => one instanceof GTorch.Tensor);
+    form(prototype, 'gradient', given => !isPlain(given), function (given, plain) {
+        const {spacing = 1, ...left} = convert.bind('gradient', args, given);
+        const several = spacing instanceof GTorch.Tensor ? [spacing] : convert.list(spacing ?? 1);
+        const n = left.dim === undefined || left.dim === null ? this.get_n_dims()
+            : convert.list(left.dim).length;
+        if (Array.isArray(spacing) && several.length !== n)
+            throw new RangeError(`gradient: ${n} dimensions take a spacing each, not ${several.length}`);
+        const isExact = rank(this.get_dtype()) < 2;
+        const dtype = isExact ? GTorch.get_default_dtype() : this.get_dtype();
+        const found = several.map(one => one instanceof GTorch.Tensor ? one : GTorch.full([],
+            convert.number('gradient', 'spacing', one), {dtype, device: this.get_device()}));
+        return plain.call(this, {spacing: found, ...left});
+    });
+}
+
 function setup(namespace, operations) {
     GTorch = namespace;
     const {prototype} = GTorch.Tensor;
@@ -605,6 +670,8 @@ function setup(namespace, operations) {
     layers(prototype);
     resampling();
     losses();
+    norms();
+    gradients(prototype);
     for (const name of ['tril_indices', 'triu_indices']) {
         form(GTorch, name, optioned('dtype'), (given, plain) => {
             const [left, {dtype}] = split(given, ['dtype']);

@@ -87,7 +87,8 @@ function makeLayer(name, {args, any}) {
     const klass = GTorch[name];
 
     return asClass(name, klass, (Class, given) => {
-        const values = any ? {} : convert.bind(name, args, given);
+        const nPositional = args.filter(arg => !arg.named).length;
+        const values = any ? {} : convert.bind(name, args, given, nPositional);
         const made = Reflect.construct(klass, [toProperties(name, args, values)], Class);
         made.check();
         return made;
@@ -134,6 +135,12 @@ const HOOKS = {
     register_post_accumulate_grad_hook: () => true,
 };
 
+// Those of recorded operations.
+const NODE_HOOKS = {
+    register_hook: (name, value, [_node, grads]) => gradients(name, value, grads),
+    register_prehook: (name, value, [_node, grads]) => gradients(name, value, grads),
+};
+
 // C takes the gradients of those that have one; null is one of zeros.
 function gradients(name, value, grads) {
     const given = convert.list(value ?? grads).map(one => tensorOrNothing(name, one));
@@ -169,12 +176,12 @@ const FUNCTIONS = {
     register_post_accumulate_grad_hook: 'register_tensor_post_accumulate_grad_hook',
 };
 
-function overrideHooks(prototype) {
-    for (const [name, result] of Object.entries(HOOKS)) {
+function overrideHooks(prototype, hooks = HOOKS) {
+    for (const [name, result] of Object.entries(hooks)) {
         const method = prototype[name];
         if (method === undefined)
             continue;
-        const instead = GTorch[FUNCTIONS[name]];
+        const instead = hooks === HOOKS ? GTorch[FUNCTIONS[name]] : undefined;
         const options = HOOK_OPTIONS[name];
         const full = prototype[`${name}_full`] ?? method;
         const wrapped = hook => (...values) => noting(() =>
@@ -894,6 +901,7 @@ function setup(namespace, keep) {
     overrideFunction(GTorch.Function);
     overrideContext(GTorch.FunctionContext.prototype);
     overrideHooks(GTorch.Tensor.prototype);
+    overrideHooks(GTorch.GradNode.prototype, NODE_HOOKS);
     for (const [method, name] of Object.entries(FUNCTIONS))
         GTorch[name] = convert.counted(name, (tensor, hook) =>
             GTorch.Tensor.prototype[method].call(tensor, hook));

@@ -38,6 +38,7 @@ except ValueError as _error:
 
 from gi.overrides._gtorch_size import Size  # noqa: E402, F401: in the namespace it is that of the library
 from gi.repository import GTorch as _namespace  # noqa: E402: the version comes first
+from gi.overrides import _gtorch_absent as _absent  # noqa: E402
 from gi.overrides import _gtorch_later as _later  # noqa: E402
 from gi.overrides._gtorch_arguments import described as _described  # noqa: E402
 
@@ -70,7 +71,8 @@ def __getattr__(name):
     try:
         value = getattr(_namespace, name)
     except AttributeError:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}') from None
+        text = f'module {__name__!r} has no attribute {name!r}{_absent.text("", name)}'
+        raise AttributeError(text, name=name) from None
     if type(value) is _FunctionInfo and not name.endswith(('_async', '_finish')):
         value = _described(value)  # a function of the typelib, of which PyGObject does not tell the arguments
     globals()[name] = value

@@ -67,7 +67,7 @@ _ABSENT = {
     **dict.fromkeys(('BuiltinCommHookType', 'Logger', 'Reducer'), 'DistributedDataParallel has its own, in C'),
     **dict.fromkeys(('register_rendezvous_handler', 'rendezvous'), 'init_process_group() finds the others'),
     'QueueEmptyError': 'stores have no queues',
-    'breakpoint': 'a debugger is started for a process of its own',
+    'breakpoint': "Python's breakpoint() stops one rank while the others wait at a barrier()",
 }
 
 

@@ -13,6 +13,7 @@ import types
 from gi.overrides import override
 from gi.repository import GLib
 
+from gi.overrides import _gtorch_absent as absent
 from gi.overrides import _gtorch_aliases as aliases
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_callbacks as callbacks
@@ -128,7 +129,13 @@ REPLACED = (
     *overloads.METHODS,
     'clamp',
     'clamp_',
+    'clamp_max',
+    'clamp_max_',
+    'clamp_min',
+    'clamp_min_',
     'equal',
+    'hardtanh',
+    'hardtanh_',
     'imag',
     'lerp',
     'lerp_',
@@ -320,8 +327,10 @@ def _rest():
     import_later(submodule('tokenizers', 'Texts as numbers.', {}), '_gtorch_text', ('Tokenizer',), (), GTorch)
     import_later(submodule('vision', 'Images from files.', {}), '_gtorch_vision', ('ImageFolder',), (
         'ImageReadMode', 'decode_image', 'encode_jpeg', 'encode_png', 'read_image', 'write_jpeg', 'write_png'), GTorch)
-    from gi.overrides import _gtorch_copy
+    from gi.overrides import _gtorch_copy, _gtorch_further
 
+    _gtorch_further.install(export, Tensor)
+    export('adaptive_max_pool1d', forms.adaptive_max_pool1d)
     _convert_dtypes()
     _gtorch_copy.install(globals())
     for space, members in ops.SPACES.items():
@@ -336,6 +345,7 @@ def _rest():
         elif isinstance(value, type) and value.__module__ == __name__:
             name_functions(value, f'{value.__name__}.')
     name_functions(sys.modules[__name__])
+    absent.install(sys.modules, later.NAME, Tensor)
     globals()['linalg'].LinAlgError = globals()['LinAlgError']
     if mixin is not None:
         globals()['finds_cycles'] = _find_cycles()

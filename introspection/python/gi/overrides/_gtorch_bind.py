@@ -6,10 +6,11 @@ REQUIRED = object()
 ABSENT = object()  # the property has the default
 
 
-def bind(name, spec, args, options):
-    """Returns the values of the arguments by name; @spec has their defaults, in order."""
-    if len(args) > len(spec):
-        raise TypeError(f'{name}() takes {len(spec)} arguments by position; {len(args)} were given')
+def bind(name, spec, args, options, n_named=0):
+    """Returns the values of the arguments by name; @spec has their defaults, in order. The last @n_named ones are given
+    by name only."""
+    if len(args) > len(spec) - n_named:
+        raise TypeError(f'{name}() takes {len(spec) - n_named} arguments by position; {len(args)} were given')
     values = dict(zip(spec, args))
     for key, value in options.items():
         if key not in spec:

@@ -413,18 +413,21 @@ def install(export, submodule, _ops):
 
     from gi.overrides import _gtorch_forward as forward
     from gi.overrides import _gtorch_functional as functional
+    from gi.overrides import _gtorch_kinds as kinds
 
     for name, value in {**saved.members(), **checkpoint.functions()}.items():
         export(name, value)
     own = functional.members()
     for name, value in own.items():
         export(f'autograd_{name}', value)
+    members['Variable'] = kinds.Variable
     members['functional'] = submodule('autograd.functional', 'Derivatives of functions.', own)
     members['forward_ad'] = submodule('autograd.forward_ad', 'Forward-mode derivatives.', forward.members())
     members['graph'] = submodule('autograd.graph', 'What is saved for backward passes.', saved.members())
     of_functions = {'Function': members['Function'], 'FunctionCtx': function.FunctionContext,
                     'once_differentiable': once_differentiable}
     members['function'] = submodule('autograd.function', 'Functions with gradients.', of_functions)
+    members['variable'] = submodule('autograd.variable', 'The former name of tensors.', {'Variable': kinds.Variable})
     submodule('autograd', 'Gradients.', members)
     found = submodule('utils.checkpoint', 'What is computed again in backward passes.', checkpoint.members())
     submodule('utils', 'What programs are written with.', {'checkpoint': found})

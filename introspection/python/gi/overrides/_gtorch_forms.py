@@ -407,6 +407,19 @@ for _name, _count in IN_PLACE.items():
     _may_be_in_place(_name, _count)
 
 
+def _ordered(name, plain):
+    def hardtanh(self, min_val=-1.0, max_val=1.0, *given, **options):
+        if min_val > max_val:
+            raise ValueError(f'{name}(): min_val is {min_val} and max_val {max_val}: it must not be greater')
+        return plain(self, min_val, max_val, *given, **options)
+
+    return _form(METHODS, name, 'hardtanh')(hardtanh)
+
+
+_ordered('hardtanh', METHODS['hardtanh'])
+_ordered('hardtanh_', ops.METHODS['hardtanh_'])
+
+
 def _each(value, n):
     values = list(convert_ints(value))
     return values * n if len(values) == 1 else values
@@ -473,6 +486,11 @@ def _adaptive_max_pooling(name, n):
         return tuple(made) if return_indices else made
 
     return _form(METHODS, name)(pool)
+
+
+def adaptive_max_pool1d(input, output_size):
+    """The greatest elements in windows that make an output of that size, and their places."""
+    return METHODS['adaptive_max_pool1d'](input, output_size, True)
 
 
 def _fractional_max_pooling(name, n):

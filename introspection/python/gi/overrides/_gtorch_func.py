@@ -350,6 +350,20 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     return (*results, aux) if has_aux else results
 
 
+def linearize(func, *primals):
+    """The output of @func, and a function that gives the product of its Jacobian at the primals and a vector, for
+    which @func is called again."""
+    _check_function('linearize', func)
+    points = tuple(_map(lambda one: one.detach(), primals, 'linearize'))
+
+    def product(*tangents):
+        return jvp(func, points, tangents)[1]
+
+    with _namespace().no_grad():
+        output = func(*points)
+    return output, product
+
+
 def _bases(tensor):
     """The vectors of a basis, each of the tensor's shape."""
     flat = tensor.new_zeros([tensor.numel()])
@@ -448,7 +462,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
     )
 
 
-MEMBERS = (functional_call, stack_module_state, grad, grad_and_value, vjp, jvp, jacrev, jacfwd, hessian, vmap)
+MEMBERS = (
+    functional_call, stack_module_state, grad, grad_and_value, vjp, jvp, linearize, jacrev, jacfwd, hessian, vmap,
+)
 
 
 def install(export, submodule):

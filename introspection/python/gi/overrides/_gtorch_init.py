@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.nn.init: functions that fill a tensor with the first values of a parameter, and return it."""
 
+import warnings
+
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_whole
 from gi.overrides._gtorch_bind import REQUIRED, bind
 
@@ -93,6 +95,28 @@ def calculate_gain(nonlinearity, param=None):
     return GTorch.init_calculate_gain(kind, 0.01 if param is None else _number('calculate_gain', param))
 
 
+# The former names, without _ at the end.
+FORMER = (
+    'constant', 'dirac', 'eye', 'kaiming_normal', 'kaiming_uniform', 'normal', 'orthogonal', 'sparse', 'uniform',
+    'xavier_normal', 'xavier_uniform',
+)
+
+
+def former(name, function, space):
+    """A function under its former name, which warns."""
+
+    def call(*args, **options):
+        warnings.warn(f'{space}.{name} is now {space}.{function.__name__}', FutureWarning, stacklevel=2)
+        return function(*args, **options)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f'The former name of {function.__name__}.'
+    call.__wrapped__ = function
+    return call
+
+
 def functions():
     """The members of GTorch.nn.init."""
-    return {**{f'{name}_': _function(name, spec) for name, spec in FUNCTIONS.items()}, 'calculate_gain': calculate_gain}
+    found = {f'{name}_': _function(name, spec) for name, spec in FUNCTIONS.items()}
+    old = {name: former(name, found[f'{name}_'], 'nn.init') for name in FORMER}
+    return {**found, **old, 'calculate_gain': calculate_gain}

@@ -13,6 +13,7 @@ import sys
 import threading
 
 from gi.overrides import OverridesProxyModule
+from gi.overrides import _gtorch_absent as absent
 
 NAME = 'gi.repository.GTorch'
 PARTS = 'gi.overrides._gtorch_'
@@ -67,7 +68,10 @@ def find(namespace, name):
         complete()
         if name in vars(namespace):
             return vars(namespace)[name]
-    return getattr(namespace._introspection_module, name)
+    try:
+        return getattr(namespace._introspection_module, name)
+    except AttributeError as error:
+        raise AttributeError(f'{error}{absent.text("", name)}', name=name) from None
 
 
 def names(namespace):

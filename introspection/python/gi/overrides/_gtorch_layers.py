@@ -354,7 +354,8 @@ def _converted_batchnorm(cls, module):
             module.set_submodule(name, made)
     if not isinstance(module, kinds) or isinstance(module, GTorch.SyncBatchNorm):
         return module
-    made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+    kept = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
+    made = cls(*kept, bias=module.bias is not None or not module.affine)
     for name in ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'):
         if getattr(module, name) is not None:
             setattr(made, name, getattr(module, name))
@@ -381,10 +382,11 @@ def layer(name, raw, own, activation):
     args = row['args']
     spec = {arg['name']: REQUIRED if arg['required'] else ABSENT for arg in args}
     shown = {arg['property']: arg['name'] for arg in args if 'property' in arg}
+    n_named = sum('named' in arg for arg in args)
 
     def init(self, *given, **options):
         kind = type(self).__name__
-        values = {} if row['any'] else bind(kind, spec, given, options)
+        values = {} if row['any'] else bind(kind, spec, given, options, n_named)
         construct(self, _properties(kind, args, values, activation), shown)
         RawModule.check(self)
         _reset_by_program(self)

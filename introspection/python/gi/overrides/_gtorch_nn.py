@@ -9,11 +9,14 @@ import weakref
 from gi.overrides import override
 from gi.repository import GObject
 
+from gi.overrides import _gtorch_absent as absent
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_containers as containers
 from gi.overrides import _gtorch_exceptions as exceptions
+from gi.overrides import _gtorch_further as further
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_init as init
+from gi.overrides import _gtorch_kinds as kinds_of
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_losses as losses
 from gi.overrides import _gtorch_members as members
@@ -110,6 +113,10 @@ def _do_set_extra_state(self, value):
 
 
 EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_set_extra_state}
+
+
+def _empty_on(tensor, device):
+    return tensor.detach().new_empty(tensor.shape, device=device)
 
 
 compute = restores(RawModule.forward if mixin is None else mixin.forward)
@@ -249,6 +256,10 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         if isinstance(value, MEMBERS) and not layers.is_made(self):
             own = type(self).__name__
             raise AttributeError(f'{own}: super().__init__() must be called before {name!r} can be assigned')
+        lasting = kinds_of.persistence(value)
+        if lasting is not None and self._gt_own_kind(name) != 'buffer':
+            self.register_buffer(name, value, lasting)
+            return
         taken = self._gt_may_be_member(name, value) and self._gt_take(name, value)
         if taken:
             self._gt_show(name, value)
@@ -272,7 +283,9 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
                 if name in names:
                     return getattr(RawModule, f'get_{kind}')(self, name)
                 return parametrize.Computed.get_tensor(self, name) if RawModule.is_computed(self, name) else None
-        raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
+        why = absent.MODULE.get(name)
+        text = '' if why is None else f': {why}'
+        raise AttributeError(f'{type(self).__name__} has no attribute {name!r}{text}', name=name)
 
     def register_parameter(self, name, parameter):
         """Adds a parameter, or None for one that this module does not have."""
@@ -420,6 +433,22 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         if wanted is not None:
             RawModule.to_memory_format(self, wanted)
         return self
+
+    def to_empty(self, *, device, recurse=True):
+        """Puts parameters and buffers on another device, without their values: elements may have any."""
+        for _name, module in self.named_modules() if convert_bool(recurse) else (('', self),):
+            for name, parameter in module.named_parameters(recurse=False):
+                parameter.data = _empty_on(parameter, device)
+            for name, buffer in module.named_buffers(recurse=False):
+                module.set_buffer(name, _empty_on(buffer, device))
+        return self
+
+    def compile(self, *_args, **_options):
+        """Is not there: operations are not compiled together."""
+        raise NotImplementedError(
+            'Module.compile(): there is no compiler; cuda.make_graphed_callables() replays the launches of a module as '
+            'one'
+        )
 
     extra_repr = layers.extra_repr_of(RawModule)
 
@@ -584,6 +613,15 @@ def _in_place(function):
     return call
 
 
+def _upsample(interpolate):
+    def upsample(input, size=None, scale_factor=None, mode='nearest', align_corners=None):
+        """The former name of interpolate()."""
+        return interpolate(input, size, scale_factor, mode, align_corners)
+
+    upsample.__qualname__ = 'upsample'
+    return upsample
+
+
 def _layer(name, raw):
     own = transformer.members(name) or losses.members(name)
     return layers.layer(name, raw, own, transformer.activation)
@@ -641,7 +679,7 @@ _lambda_transform.__name__ = _lambda_transform.__qualname__ = 'Lambda'  # a clas
 def install(export, submodule, functions):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
-    nn = {'Module': Module}
+    nn = {'Module': Module, **kinds_of.NN}
     for cls in (_sequential(), *containers.classes(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
     make_later(layers.LAYERS, _layer)
@@ -652,6 +690,7 @@ def install(export, submodule, functions):
     functional.update(embedding=embedding, embedding_bag=embedding_bag, **losses.functions(export))
     functional.update(unfold=functions['im2col'], fold=functions['col2im'])
     functional.update({f'{name}_': _in_place(functions[name]) for name in IN_PLACE})
+    functional.update(conv_tbc=further.conv_tbc, upsample=_upsample(functions['interpolate']))
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     sequences = packed.members(export('PackedSequence', override(packed.PackedSequence)))
@@ -661,8 +700,10 @@ def install(export, submodule, functions):
     computed['prune'] = submodule('nn.utils.prune', 'Masks for parameters.', prune.members())
     nn['utils'] = submodule('nn.utils', 'What networks are used with.',
                             {**utils.functions(), **computed, 'rnn': sequences})
-    nn['parameter'] = submodule('nn.parameter', 'Parameters.', {'Parameter': nn['Parameter']})
+    of_parameters = {'Parameter': nn['Parameter'], 'Buffer': nn['Buffer']}
+    nn['parameter'] = submodule('nn.parameter', 'Parameters.', of_parameters)
     kinds = {name: kind for name, kind in nn.items() if isinstance(kind, type)}
+    nn['NLLLoss2d'] = kinds['NLLLoss2d'] = GTorch.NLLLoss
     of_all = submodule('nn.modules.module', 'Modules, and hooks of all modules.', {'Module': Module, **hooks.OF_ALL})
     nn['modules'] = submodule('nn.modules', 'Modules and layers.', {**kinds, 'module': of_all})
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):

@@ -4,6 +4,7 @@
 
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
+from gi.overrides._gtorch_init import former
 
 MEMORY_FORMATS = (arguments.contiguous_format, arguments.channels_last, arguments.channels_last_3d)
 
@@ -103,4 +104,5 @@ def functions():
         convert_conv2d_weight_memory_format,
         convert_conv3d_weight_memory_format,
     )
-    return {function.__name__: function for function in found}
+    old = former('clip_grad_norm', clip_grad_norm_, 'nn.utils')
+    return {**{function.__name__: function for function in found}, 'clip_grad_norm': old}

@@ -100,9 +100,35 @@ class PackedSequence(RawPacked):
     def half(self):
         return self.to(GTorch.DType.FLOAT16)
 
+    def bfloat16(self):
+        return self.to(GTorch.DType.BFLOAT16)
+
+    def byte(self):
+        return self.to(GTorch.DType.UINT8)
+
+    def char(self):
+        return self.to(GTorch.DType.INT8)
+
+    def short(self):
+        return self.to(GTorch.DType.INT16)
+
+    def int(self):
+        return self.to(GTorch.DType.INT32)
+
+    def long(self):
+        return self.to(GTorch.DType.INT64)
+
     @property
     def is_cuda(self):
         return self.data.is_cuda
+
+    def is_pinned(self):
+        """Tells whether the data is in pinned memory."""
+        return self.data.is_pinned()
+
+    def pin_memory(self):
+        """The same with its data in pinned memory, from which copies to a GPU do not wait."""
+        return self._replace(data=self.data.pin_memory())
 
 
 def _lengths(function, lengths):
@@ -125,6 +151,16 @@ def _packed(function, value):
     if not isinstance(value, RawPacked):
         raise TypeError(f'{function}() takes a PackedSequence, not {type(value).__name__}')
     return value
+
+
+def invert_permutation(permutation):
+    """The permutation that takes another one back; None for None."""
+    if permutation is None:
+        return None
+    if not isinstance(permutation, RawTensor) or permutation.ndim != 1 or permutation.is_floating_point():
+        raise TypeError('invert_permutation() takes a tensor of integers with one dimension')
+    places = permutation.new_tensor(list(range(permutation.numel())))
+    return permutation.new_empty(permutation.shape).scatter_(0, permutation.long(), places)
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
@@ -165,7 +201,10 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return list(_unpad(padded_sequences, _lengths('unpad_sequence', lengths), convert_bool(batch_first)))
 
 
-FUNCTIONS = (pack_padded_sequence, pad_packed_sequence, pack_sequence, unpack_sequence, pad_sequence, unpad_sequence)
+FUNCTIONS = (
+    invert_permutation, pack_padded_sequence, pad_packed_sequence, pack_sequence, unpack_sequence, pad_sequence,
+    unpad_sequence,
+)
 
 
 def members(made):

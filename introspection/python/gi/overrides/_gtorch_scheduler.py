@@ -136,6 +136,21 @@ class LRScheduler(RawScheduler):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
         RawScheduler.initial_step(self)
 
+    def step(self, epoch=None):
+        """Advances to the next epoch, or goes to the one that is given, which may have a fraction."""
+        if epoch is None:
+            RawScheduler.step(self)
+        else:
+            RawScheduler.step_to(self, convert_double(epoch))
+
+    def get_lr(self):
+        """The learning rates that the schedule computes for its epoch."""
+        raw = next(cls for cls in type(self).__mro__ if 'do_compute' in vars(cls) or '__info__' in vars(cls))
+        if raw is RawScheduler:
+            raise NotImplementedError(f'{type(self).__name__}.get_lr(): the class computes no rates')
+        groups = zip(self.optimizer.get_param_groups(), self.base_lrs)
+        return [raw.do_compute(self, group, base)[-1] for group, base in groups]
+
     def get_last_lr(self):
         return list(RawScheduler.get_last_lr(self))
 

@@ -230,8 +230,10 @@ class ReduceLROnPlateau(GTorch.ReduceLROnPlateau):
         self.set_min_lrs(least)
         GTorch.LRScheduler.check(self)
 
-    def step(self, metrics):
+    def step(self, metrics, epoch=None):
         """Ends an epoch with a metric: a number, or a tensor of one."""
+        if epoch is not None:
+            raise NotImplementedError('ReduceLROnPlateau.step(): epoch is not supported: rates do not follow from it')
         self.step_metric(convert_double(metrics))
 
     in_cooldown = property(lambda self: self.cooldown_counter > 0)

@@ -431,10 +431,16 @@ class TensorMethods:
     def __reduce_ex__(self, _protocol):
         from gi.overrides import _gtorch_unpickle as unpickle
 
-        plain = self.detach().cpu().contiguous()
+        plain = self.detach()
+        order = () if plain.is_contiguous() else tuple(sorted(range(plain.ndim), key=lambda dim: -plain.stride(dim)))
+        if order and not plain.permute(order).is_contiguous():
+            order = ()
+        # a transposed tensor is one in the copy, too
+        plain = (plain.permute(order) if order else plain).cpu().contiguous()
         data = bytes(plain.get_bytes().get_data() or b'')
         device = self.device.to_string()
-        return unpickle.tensor, (data, DType.get_name(self.dtype), self.shape, self.requires_grad, device)
+        made = data, DType.get_name(self.dtype), plain.shape, self.requires_grad, device
+        return unpickle.tensor, made + (order,) if order else made
 
 
 class PythonMethods:
@@ -551,6 +557,35 @@ def clamp_(self, min=None, max=None):
     return _clamp_inplace(self, **bounds)
 
 
+def _plain(name):
+    return getattr(None if mixin is None else mixin.TensorMixin, name, None) or ops.METHODS[name]
+
+
+_clamp_min, _clamp_max, _clamp_min_inplace, _clamp_max_inplace = map(
+    _plain, ('clamp_min', 'clamp_max', 'clamp_min_', 'clamp_max_'))
+
+
+# Equal elements share the gradient with a bound that is a tensor, as in maximum() and minimum().
+def clamp_min(self, min):
+    """Limits every element to at least min, a number or a tensor."""
+    return self.maximum(min) if isinstance(min, RawTensor) else _clamp_min(self, min)
+
+
+def clamp_max(self, max):
+    """Limits every element to at most max, a number or a tensor."""
+    return self.minimum(max) if isinstance(max, RawTensor) else _clamp_max(self, max)
+
+
+def clamp_min_(self, min):
+    """Limits every element to at least min, in place."""
+    return self.copy_(self.maximum(min)) if isinstance(min, RawTensor) else _clamp_min_inplace(self, min)
+
+
+def clamp_max_(self, max):
+    """Limits every element to at most max, in place."""
+    return self.copy_(self.minimum(max)) if isinstance(max, RawTensor) else _clamp_max_inplace(self, max)
+
+
 _squeeze_those = ops.METHODS['squeeze'] if mixin is None else mixin.TensorMixin.squeeze
 
 
@@ -645,6 +680,10 @@ def extra_methods():
         **overloads.METHODS,
         'clamp': clamp,
         'clamp_': clamp_,
+        'clamp_max': clamp_max,
+        'clamp_max_': clamp_max_,
+        'clamp_min': clamp_min,
+        'clamp_min_': clamp_min_,
         'allclose': _truth('allclose'),
         'equal': _truth('equal'),
         'polygamma': lambda self, n: ops.FUNCTIONS['polygamma'](n, self),

@@ -38,10 +38,12 @@ def make(cls, values):
     return made
 
 
-def tensor(data, dtype, shape, requires_grad, device):
-    """Raises if there is no such device."""
+def tensor(data, dtype, shape, requires_grad, device, order=()):
+    """Raises if there is no such device. The dimensions lie in memory in this order."""
     made = RawTensor.new_from_bytes(GLib.Bytes.new(data), GTorch.DType.from_name(dtype), shape)
     made = made.clone() if device == 'cpu' else made.to(device=device)
+    if order:
+        made = made.permute([order.index(dim) for dim in range(len(order))])
     return made.requires_grad_() if requires_grad else made
 
 
