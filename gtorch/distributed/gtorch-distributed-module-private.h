@@ -96,6 +96,8 @@ gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 /* Gives all ranks the buffers of one of them, and its parameters if `parameters`. */
 /* Names the group to the layers that share statistics, unless another one was named. */
 void gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group);
+/* Does a layer share its statistics with other processes? */
+gboolean gtorch_sync_has_group (GTorchModule *module);
 
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);

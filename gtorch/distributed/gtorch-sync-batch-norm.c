@@ -75,6 +75,14 @@ gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group)
   gtorch_module_visit (module, TRUE, set_group, &(Visit){ group, FALSE });
 }
 
+gboolean
+gtorch_sync_has_group (GTorchModule *module)
+{
+  GTorchProcessGroup *group = g_object_get_qdata (G_OBJECT (module), group_quark ());
+
+  return group != NULL && gtorch_process_group_get_size (group) > 1;
+}
+
 /**
  * gtorch_synchronize_batch_norm:
  * @module: a module
