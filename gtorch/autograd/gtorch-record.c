@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-part-private.h"
 #include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "stream/gtorch-stream-private.h"
@@ -219,6 +220,17 @@ op_node_new (const GTorchOpCall *call, GError **error)
   return self;
 }
 
+static G_GNUC_NO_INLINE void
+refuse_part (GTorchOpCall *call, GTorchImpl *part, GError **error)
+{
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("an input of shape %s is a part of a parameter, of which other processes "
+                        "have "
+                        "the others: call the module that it belongs to, make its parameters whole "
+                        "by unshard (), or compute without gradients what is meant for the part"),
+                     gtorch_impl_shape_str (part));
+}
+
 static gboolean
 record (GTorchOpCall *call, OpNode **result, GError **error)
 {
@@ -231,7 +243,15 @@ record (GTorchOpCall *call, OpNode **result, GError **error)
     return FALSE;
   node = &self->node;
   for (i = 0; i < call->n_inputs; i++)
-    gtorch_node_set_edge (node, i, call->inputs[i]);
+    {
+      if (call->inputs[i] != NULL && gtorch_leaf_is_part (call->inputs[i]))
+        {
+          refuse_part (call, call->inputs[i], error);
+          gtorch_node_unref (node);
+          return FALSE;
+        }
+      gtorch_node_set_edge (node, i, call->inputs[i]);
+    }
   if (call->in_place)
     gtorch_autograd_rebase (call->outputs[0], node, 0);
   else
