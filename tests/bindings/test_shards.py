@@ -299,7 +299,7 @@ def rank_parts_are_not_computed_with():
     tap.raises(ValueError, lambda: part * torch.ones(6, requires_grad=True), 'part of a parameter')
     part.requires_grad_(True)
     tap.raises(ValueError, lambda: part * 2, 'part of a parameter')
-    assert (part.detach() * 2).shape == part.shape and not part.retains_grad
+    assert (part.detach() * 2).shape == part.clone().shape == part.double().shape == part.shape and not part.retains_grad
     with torch.no_grad():
         assert (part * 2).shape == part.shape and part.mul_(1) is part
     net.unshard()
