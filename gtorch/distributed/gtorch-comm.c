@@ -90,8 +90,8 @@ find_destination (GTorchTensor *first, GTorchDevice *destination, GError **error
  * copies = GTorch.comm_broadcast(x, [GTorch.Device.cuda(0), GTorch.Device.cuda(1)])
  * ```
  *
- * Returns: (transfer container) (element-type GTorchTensor): as many tensors as there are devices, or %NULL with
- *   @error set
+ * Returns: (transfer container) (element-type GTorchTensor): as many tensors as there are devices, or %NULL
+ *   with @error set
  *
  * Since: 0.1
  */

@@ -46,7 +46,8 @@ tap.add('tensors_are_divided_and_joined', () => {
 tap.add('batches_are_divided', () => {
     const net = new GTorch.GroupNorm({num_groups: 1, num_channels: 2});
     net.to(gpus[0]);
-    const model = new GTorch.DataParallel({module: net, devices: [0, 'cuda:1', gpus[2]], output_device: 'cpu'});
+    const devices = [0, 'cuda:1', gpus[2]];
+    const model = new GTorch.DataParallel({module: net, devices, output_device: 'cpu'});
     tap.equal(model.device_ids, [0, 1, 2]);
     tap.equal([model.dim, model.output_device.to_string(), model.wrapped], [0, 'cpu', net]);
     const x = rows(7), y = model.forward(x);

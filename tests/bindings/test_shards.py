@@ -293,13 +293,15 @@ def rank_modules_are_whole_between():
 def rank_parts_are_not_computed_with():
     net = sharded()
     part = net.head.weight
-    for compute in (net.total, part.sum, lambda: part.view(-1), lambda: part[0], lambda: torch.cat([part, part])):
+    ways = [net.total, part.sum, lambda: part.view(-1), lambda: part[0], lambda: torch.cat([part, part])]
+    for compute in ways:
         tap.raises(ValueError, compute, 'is a part of a parameter')
     part.requires_grad_(False)
     tap.raises(ValueError, lambda: part * torch.ones(6, requires_grad=True), 'part of a parameter')
     part.requires_grad_(True)
     tap.raises(ValueError, lambda: part * 2, 'part of a parameter')
-    assert (part.detach() * 2).shape == part.clone().shape == part.double().shape == part.shape and not part.retains_grad
+    assert (part.detach() * 2).shape == part.clone().shape == part.double().shape == part.shape
+    assert not part.retains_grad
     with torch.no_grad():
         assert (part * 2).shape == part.shape and part.mul_(1) is part
     net.unshard()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The declarations of gtorch-nccl-abi-private.h: V (constant), S (type), M (type, member). Included with these
- * macros defined, once after each of the two headers; it has no include guard on purpose. */
+/* The declarations of gtorch-nccl-abi-private.h: V (constant), S (type), M (type, member). Included with
+ * these macros defined, once after each of the two headers; it has no include guard on purpose. */
 
 /* clang-format off */
 V (ncclSuccess)

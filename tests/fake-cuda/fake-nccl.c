@@ -837,7 +837,8 @@ ncclSend (const void *from, size_t count, ncclDataType_t type, int peer, ncclCom
 }
 
 EXPORT ncclResult_t
-ncclRecv (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+ncclRecv (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+          cudaStream_t stream)
 {
   CALL (ncclRecv, RECEIVE, NULL, to, count, type, 0, peer);
 }

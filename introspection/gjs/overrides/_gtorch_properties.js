@@ -255,7 +255,8 @@ const MADE = {
     DataParallel: {
         args: [{name: 'module', required: true}, {name: 'devices'}, {name: 'output_device'}, {name: 'dim'}],
         make: ({module, devices = null, output_device: output = null, dim = 0}) =>
-            GTorch.DataParallel.new(module, gpus(devices), convert.device('DataParallel', output, 'output_device'), dim),
+            GTorch.DataParallel.new(module, gpus(devices),
+                convert.device('DataParallel', output, 'output_device'), dim),
     },
     // Waits for the other processes of the job.
     DistributedModule: {

@@ -10,6 +10,8 @@ import time
 import traceback
 import warnings
 
+from gi.repository import Gio
+
 VARIABLE = 'TORCHELASTIC_ERROR_FILE'
 
 
@@ -42,8 +44,9 @@ class ErrorHandler:
             return
         extra = {'py_callstack': ''.join(traceback.format_exception(type(e), e, e.__traceback__)),
                  'timestamp': str(int(time.time()))}
-        with open(path, 'w', encoding='utf-8') as file:
-            json.dump({'message': {'message': f'{type(e).__name__}: {e}', 'extraInfo': extra}}, file)
+        whole = json.dumps({'message': {'message': f'{type(e).__name__}: {e}', 'extraInfo': extra}}).encode()
+        file = Gio.File.new_for_path(path)
+        file.replace_contents(whole, None, False, Gio.FileCreateFlags.NONE, None)
 
     def record_success(self):
         """Called when the function has returned. Does nothing."""
