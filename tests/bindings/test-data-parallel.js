@@ -22,8 +22,10 @@ function near(a, b) {
 tap.add('tensors_are_sent_and_added', () => {
     const x = GTorch.tensor([1, 2, 3]).to(gpus[0]);
     const copies = GTorch.comm_broadcast(x, ['cuda:0', 1, gpus[2]]);
-    tap.throws(() => GTorch.comm_broadcast(x, [0, null]), error => error.message.includes('element 1 of devices'));
-    tap.throws(() => GTorch.comm_broadcast(x, 'cuda:0'), error => error.message.includes('must be an array'));
+    tap.throws(() => GTorch.comm_broadcast(x, [0, null]),
+        error => error.message.includes('element 1 of devices'));
+    tap.throws(() => GTorch.comm_broadcast(x, 'cuda:0'),
+        error => error.message.includes('must be an array'));
     tap.equal(names(copies), ['cuda:0', 'cuda:1', 'cuda:2']);
     tap.equal(copies[2].toArray(), [1, 2, 3]);
     tap.equal(GTorch.comm_reduce_add(copies, gpus[1]).toArray(), [3, 6, 9]);
