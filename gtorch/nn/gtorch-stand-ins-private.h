@@ -11,22 +11,22 @@
 
 G_BEGIN_DECLS
 
-/* From tensors of modules to those in their place; NULL if there are none. Not owned. */
-extern __thread GHashTable *gtorch_stand_ins GTORCH_INTERNAL;
+/* How many threads have stand-ins, which the others do not look for; atomic. */
+extern gint gtorch_n_stand_ins GTORCH_INTERNAL;
+
+GTorchTensor *gtorch_stand_in_find (GTorchTensor *tensor);
 
 /* Returns the tensor for that of a member, which may be NULL. Not a new reference. */
 static inline GTorchTensor *
 gtorch_stand_in (GTorchTensor *tensor)
 {
-  gpointer other;
-
-  if (G_LIKELY (gtorch_stand_ins == NULL) || tensor == NULL)
-    return tensor;
-  other = g_hash_table_lookup (gtorch_stand_ins, tensor);
-  return other != NULL ? (GTorchTensor *) other : tensor;
+  return G_LIKELY (__atomic_load_n (&gtorch_n_stand_ins, __ATOMIC_RELAXED) == 0)
+             ? tensor
+             : gtorch_stand_in_find (tensor);
 }
 
-/* Sets those of this thread, and returns the former ones, which the caller sets again. */
+/* Sets those of this thread, a table from tensors of modules to those in their place, or NULL. Returns the
+ * former ones, which the caller sets again. The table stays the caller's. */
 GHashTable *gtorch_stand_ins_set (GHashTable *stand_ins);
 
 /* Tells whether another language defines the class, whose objects are more than C knows. */
