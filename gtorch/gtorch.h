@@ -71,6 +71,8 @@
 #include <gtorch/base/gtorch-version-macros.h>
 #include <gtorch/distributed/gtorch-device-mesh.h>
 #include <gtorch/distributed/gtorch-collectives.h>
+#include <gtorch/distributed/gtorch-comm.h>
+#include <gtorch/distributed/gtorch-data-parallel.h>
 #include <gtorch/distributed/gtorch-debug-level.h>
 #include <gtorch/distributed/gtorch-distributed-module.h>
 #include <gtorch/distributed/gtorch-file-store.h>

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <base/gtorch-json-private.h>
+
 #define THICK "============================================================"
 #define THIN  "------------------------------------------------------------"
 
@@ -27,6 +29,25 @@ gtorch_run_worker_describe (const GTorchRunWorker *worker)
                           WEXITSTATUS (worker->status));
 }
 
+/* What record () of Python, and PyTorch's, have written: the traceback, or at least the message. NULL for
+ * another text. */
+static gchar *
+read_record (const gchar *text)
+{
+  g_autoptr (GTorchJson) json = gtorch_json_parse ("gtorch-run", text, strlen (text), NULL);
+  const GTorchJsonNode *message, *part;
+
+  if (json == NULL)
+    return NULL;
+  message = gtorch_json_lookup (gtorch_json_get_root (json), "message");
+  part = message == NULL
+             ? NULL
+             : gtorch_json_lookup (gtorch_json_lookup (message, "extraInfo"), "py_callstack");
+  if (part == NULL && message != NULL)
+    part = message->kind == GTORCH_JSON_STRING ? message : gtorch_json_lookup (message, "message");
+  return part == NULL || part->kind != GTORCH_JSON_STRING ? NULL : g_strdup (part->string);
+}
+
 /* What the worker has said about its end: in the file that TORCHELASTIC_ERROR_FILE names, or at the end
  * of its stderr. */
 static gchar *
@@ -35,7 +56,15 @@ find_text (const GTorchRunWorker *worker)
   g_autofree gchar *text = NULL;
 
   if (g_file_get_contents (worker->error_file, &text, NULL, NULL) && *text != '\0')
-    return g_utf8_make_valid (g_strchomp (text), -1);
+    {
+      gchar *valid = g_utf8_make_valid (g_strchomp (text), -1);
+      gchar *record = read_record (valid);
+
+      if (record == NULL)
+        return valid;
+      g_free (valid);
+      return g_strchomp (record);
+    }
   return gtorch_run_output_get_tail (worker->err);
 }
 

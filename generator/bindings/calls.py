@@ -44,7 +44,7 @@ CONVERTED = {'Device': 'device', 'Factors': 'factors', 'GLib.Bytes': 'bytes', 'G
 # gjs takes any object for a context, and crashes.
 CONTEXT = 'cairo.Context'
 # gjs takes what is missing in an array of these as NULL.
-OBJECTS = ('GraphedModule', 'Module', 'Tensor')
+OBJECTS = ('GraphedModule', 'Module', 'Stream', 'Tensor')
 # The classes of their objects are not in the typelib.
 WITH_PRIVATE_CLASSES = ('Device', 'Stream')
 
@@ -94,6 +94,8 @@ def kind_of(element, types, in_array):
     if name == 'Tensor' and types.space != 'GTorch':
         return 'tensor'  # or what becomes one
     if in_array:
+        if name == 'Device':
+            return CONVERTED[name]
         if name in OBJECTS:
             return f'object:{name}'
         if name == 'utf8':

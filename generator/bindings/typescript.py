@@ -35,6 +35,7 @@ LAYER_KINDS = {
     'factors': 'number | readonly number[]',
     'int': 'IntLike',
     'module': 'Module | string | ((...inputs: any[]) => Tensor)',
+    'processes': 'ProcessGroup',
     'size': 'Sizes | readonly (IntLike | null)[]',
     'tensor': 'Tensor',
 }

@@ -36,7 +36,7 @@ def literal(arg):
 
 def is_taken(arg):
     """Arguments that have no property, or whose default is not that of the property, are not taken."""
-    return not (arg['kind'] == 'refused' or arg['kind'] == 'bool' and arg.get('default', 0) is None
+    return not (arg['kind'] in ('refused', 'processes') or arg['kind'] == 'bool' and arg.get('default', 0) is None
                 or arg['kind'] == 'module' and arg['default'] is not None)
 
 

@@ -14,7 +14,8 @@ from generator.signatures import parse_args
 
 FACTORS = r'given:double\[\d?\]\?'
 SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d?\]\?|given:int\?\[\d\]'
-TYPES = rf'(?:module|int|int\?|double|double\?|{FACTORS}|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
+TYPES = (rf'(?:module|int|int\?|double|double\?|{FACTORS}|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction'
+         r'|refused|processes)')
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
@@ -31,7 +32,7 @@ class Operation:
 
 
 class Prop:
-    """One argument of PyTorch's constructor, which is a property of the class unless it is refused."""
+    """One argument of PyTorch's constructor, which is a property of the class unless it is refused or has none."""
 
     def __init__(self, layer, name, text):
         self.layer, self.name = layer, name
@@ -76,7 +77,7 @@ class Prop:
 
     @property
     def is_field(self):
-        return self.kind not in ('refused', 'reduction', 'tensor', 'module')
+        return self.kind not in ('refused', 'processes', 'reduction', 'tensor', 'module')
 
     @property
     def is_fixed(self):
@@ -211,7 +212,8 @@ class Layer(rows.Row):
     @property
     def required(self):
         """The arguments of the constructor in C."""
-        return [p for p in self.props if (p.is_required and p.kind != 'refused') or p.name in self.new]
+        return [p for p in self.props
+                if (p.is_required and p.kind not in ('refused', 'processes')) or p.name in self.new]
 
     @property
     def can_fail(self):

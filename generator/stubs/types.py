@@ -24,6 +24,7 @@ OF_KIND = {
 OF_LAYERS = {
     'int': '_b.int', 'double': '_b.float', 'bool': '_b.bool', 'size': f'{SIZE} | None',
     'factors': ANY, 'enum': '_b.str', 'reduction': '_b.str', 'device': DEVICE, 'dtype': DTYPE, 'module': ANY,
+    'processes': ANY,
     'tensor': f'{TENSOR} | None',
 }  # fmt: skip
 # Arguments of functions without a row, and those that the rules add.

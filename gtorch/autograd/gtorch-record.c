@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-part-private.h"
 #include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
 
 #define LIST_BIT 31
+
+gint gtorch_n_leaf_parts;
 
 typedef struct
 {
@@ -219,6 +223,30 @@ op_node_new (const GTorchOpCall *call, GError **error)
   return self;
 }
 
+/* A copy of a part is one, too, as it says. */
+static G_GNUC_NO_INLINE gboolean
+check_parts (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *part = NULL;
+  guint i;
+
+  for (i = 0; part == NULL && i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && gtorch_leaf_is_part (call->inputs[i]))
+      part = call->inputs[i];
+  if (part == NULL)
+    return TRUE;
+  if (call->op->id == GTORCH_OP_CLONE || call->op->id == GTORCH_OP_COPY
+      || call->op->id == GTORCH_OP_TO_DTYPE)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                     _ ("an input of shape %s is a part of a parameter, of which other processes "
+                        "have the others: call the module that it belongs to, make its parameters "
+                        "whole by unshard (), or compute without gradients what is meant for the "
+                        "part"),
+                     gtorch_impl_shape_str (part));
+  return FALSE;
+}
+
 static gboolean
 record (GTorchOpCall *call, OpNode **result, GError **error)
 {
@@ -226,6 +254,9 @@ record (GTorchOpCall *call, OpNode **result, GError **error)
   OpNode *self;
   guint i;
 
+  if (G_UNLIKELY (__atomic_load_n (&gtorch_n_leaf_parts, __ATOMIC_RELAXED) != 0)
+      && !check_parts (call, error))
+    return FALSE;
   self = op_node_new (call, error);
   if (G_UNLIKELY (self == NULL))
     return FALSE;

@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "autograd/gtorch-part-private.h"
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
@@ -391,7 +392,8 @@ gtorch_tensor_get_retains_grad (GTorchTensor *self)
   GTORCH_HOLD_TENSOR (self);
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  return gtorch_tensor_unwrap (self)->autograd != NULL && self->impl->autograd->retains_grad;
+  return gtorch_tensor_unwrap (self)->autograd != NULL
+         && self->impl->autograd->retains_grad == TRUE;
 }
 
 /**
@@ -542,7 +544,8 @@ gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error)
     }
   if (autograd->retains_grad && autograd->grad_fn != NULL)
     gtorch_node_set_retained (autograd->grad_fn, autograd->index, NULL);
-  autograd->retains_grad = FALSE;
+  if (!gtorch_leaf_is_part (self->impl))
+    autograd->retains_grad = FALSE;
   autograd->requires_grad = FALSE;
   gtorch_references_lock ();
   node = g_steal_pointer (&autograd->grad_fn);

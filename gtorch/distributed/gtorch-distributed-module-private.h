@@ -8,6 +8,7 @@
 
 #include "distributed/gtorch-distributed-module.h"
 #include "distributed/gtorch-grad-bucket.h"
+#include "distributed/gtorch-module-shards.h"
 
 G_BEGIN_DECLS
 
@@ -94,8 +95,12 @@ gboolean gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError 
 /* Fails if the modules of the ranks differ. */
 gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 /* Gives all ranks the buffers of one of them, and its parameters if `parameters`. */
-/* Names the group to the layers that share statistics, unless another one was named. */
-void gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group);
+/* Names the group to the layers that share statistics, unless another one was named. With parts, which may
+ * be NULL, their replicas are looked for when a layer is called. */
+void gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group,
+                              GTorchModuleShards *shards);
+/* Does a layer share its statistics with other processes? */
+gboolean gtorch_sync_has_group (GTorchModule *module);
 
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);

@@ -481,7 +481,7 @@ gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *gr
           && (!gtorch_ddp_compare (self, error) || !gtorch_ddp_broadcast (self, TRUE, 0, error))))
     return NULL;
   gtorch_ddp_reset (self);
-  gtorch_sync_set_default (module, group);
+  gtorch_sync_set_default (module, group, NULL);
   return g_steal_pointer (&self);
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/distributed/gtorch-grad-bucket.h>
-#include <gtorch/nn/gtorch-module.h>
+#include <gtorch/nn/gtorch-layers.h>
 
 G_BEGIN_DECLS
 
@@ -75,5 +75,10 @@ guint gtorch_distributed_module_get_n_buckets (GTorchDistributedModule *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_synchronize_batch_norm (GTorchModule *module, GTorchProcessGroup *group,
                                         GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchProcessGroup *gtorch_sync_batch_norm_get_process_group (GTorchSyncBatchNorm *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_sync_batch_norm_set_process_group (GTorchSyncBatchNorm *self,
+                                                   GTorchProcessGroup *group, GError **error);
 
 G_END_DECLS

@@ -12,12 +12,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "autograd/gtorch-part-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "dispatch/gtorch-grad-mode.h"
-#include "distributed/gtorch-module-shards-private.h"
+#include "distributed/gtorch-distributed-module-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-module-shards-private.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-hooks.h"
 #include "nn/gtorch-module-members.h"
@@ -197,7 +199,10 @@ gtorch_module_shards_finalize (GObject *object)
       GTorchShard *shard = self->shards->pdata[i];
 
       if (g_object_get_qdata (G_OBJECT (shard->param), gtorch_shards_quark ()) == self)
-        g_object_set_qdata (G_OBJECT (shard->param), gtorch_shards_quark (), NULL);
+        {
+          g_object_set_qdata (G_OBJECT (shard->param), gtorch_shards_quark (), NULL);
+          gtorch_leaf_set_part (gtorch_tensor_unwrap (shard->param), FALSE);
+        }
     }
   for (i = 0; self->unsent != NULL && i < self->shards->len; i++)
     g_clear_object (&self->unsent[i]);
@@ -583,6 +588,7 @@ divide (GTorchModuleShards *self, GError **error)
           || !gtorch_tensor_set_data (shard->param, parts->pdata[i], error))
         return FALSE;
       g_object_set_qdata (G_OBJECT (shard->param), gtorch_shards_quark (), self);
+      gtorch_leaf_set_part (gtorch_tensor_unwrap (shard->param), TRUE);
     }
   return TRUE;
 }
@@ -693,6 +699,7 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
     self->device = gtorch_tensor_get_device (((GTorchShard *) self->shards->pdata[0])->param);
   gtorch_shards_list (self);
   guard_inner (self, module);
+  gtorch_sync_set_default (module, group, self);
   g_object_set_qdata (G_OBJECT (module), sharded_quark (), GINT_TO_POINTER (TRUE));
   gtorch_module_register_forward_pre_hook (module, before_forward, g_object_ref (self),
                                            g_object_unref);

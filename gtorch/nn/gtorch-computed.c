@@ -18,6 +18,7 @@
 #include "nn/gtorch-module-private.h"
 #include "nn/gtorch-parametrization-list.h"
 #include "nn/gtorch-parametrize-private.h"
+#include "nn/gtorch-stand-ins-private.h"
 #include "tensor/gtorch-scope-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
 #include "ops/gtorch-formula-private.h"
@@ -65,7 +66,7 @@ gtorch_module_dup_source (GTorchModule *self, const gchar *name, const gchar *su
   if (member == NULL)
     member = gtorch_members_find (priv->buffers, path);
   if (member != NULL && member->tensor != NULL)
-    tensor = g_object_ref (member->tensor);
+    tensor = g_object_ref (gtorch_stand_in (member->tensor));
   gtorch_module_unlock (self);
   if (tensor == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
@@ -524,7 +525,7 @@ gtorch_module_get_tensor (GTorchModule *self, const gchar *name, GError **error)
   gtorch_module_lock (self);
   member = find (self, name, &is_buffer);
   if (member != NULL && member->tensor != NULL)
-    tensor = g_object_ref (member->tensor);
+    tensor = g_object_ref (gtorch_stand_in (member->tensor));
   gtorch_module_unlock (self);
   if (tensor == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND, _ ("%s: no parameter or buffer '%s'"),

@@ -14,10 +14,11 @@
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-computed-private.h"
 #include "nn/gtorch-module-private.h"
+#include "nn/gtorch-stand-ins-private.h"
 
-/* Bindings derive types whose objects are more than C knows. */
-static gboolean
-is_foreign (gpointer self)
+/* Bindings derive types. */
+gboolean
+gtorch_module_is_foreign (gpointer self)
 {
   const gchar *name = G_OBJECT_TYPE_NAME (self);
 
@@ -222,7 +223,7 @@ gtorch_module_copy (gpointer self, GError **error)
   g_autoptr (GTorchModule) copy = NULL;
   g_autoptr (GHashTable) state = NULL;
 
-  if (is_foreign (self))
+  if (gtorch_module_is_foreign (self))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("%s: a class that another language defines cannot be copied here"),

@@ -18,6 +18,7 @@
 #include "nn/gtorch-computed-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
+#include "nn/gtorch-stand-ins-private.h"
 
 gint gtorch_module_changes;
 
@@ -380,7 +381,7 @@ gtorch_module_dup_members (GTorchModule *self, gboolean buffers)
 
       member.name = g_strdup (member.name);
       if (member.tensor != NULL)
-        g_object_ref (member.tensor);
+        member.tensor = g_object_ref (gtorch_stand_in (member.tensor));
       if (member.computed != NULL)
         gtorch_computed_ref (member.computed);
       g_array_append_val (copy, member);
@@ -753,7 +754,7 @@ take_nth (GTorchModule *self, GArray *members, guint i, GTorchTensor **tensor, G
       const GTorchMember *member = &g_array_index (members, GTorchMember, i);
 
       if (member->tensor != NULL)
-        *tensor = g_object_ref (member->tensor);
+        *tensor = g_object_ref (gtorch_stand_in (member->tensor));
       else if (member->computed != NULL)
         {
           computed = gtorch_computed_ref (member->computed);
@@ -796,7 +797,7 @@ take_nth_impl (GTorchModule *self, GArray *members, guint i, GTorchImpl **impl)
   if (i < members->len)
     member = &g_array_index (members, GTorchMember, i);
   if (member != NULL && member->tensor != NULL)
-    *impl = gtorch_impl_ref (gtorch_tensor_unwrap (member->tensor));
+    *impl = gtorch_impl_ref (gtorch_tensor_unwrap (gtorch_stand_in (member->tensor)));
   is_computed = member != NULL && member->computed != NULL;
   gtorch_module_unlock (self);
   return !is_computed;
@@ -889,7 +890,7 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
       gtorch_members_find (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
   is_known = member != NULL;
   if (member != NULL && member->tensor != NULL)
-    tensor = g_object_ref (member->tensor);
+    tensor = g_object_ref (gtorch_stand_in (member->tensor));
   gtorch_module_unlock (module);
   if (tensor != NULL)
     return tensor;

@@ -57,7 +57,9 @@ function right(arg) {
         callback: () => null,
         ghash: {},
         object: arg.type === 'Tensor' ? GTorch.ones([2])
-            : arg.type === 'Module' && arg.isArray ? nn.ReLU() : null,
+            : arg.type === 'Module' && arg.isArray ? nn.ReLU()
+            : arg.type === 'Device' && arg.isArray ? cpu
+            : arg.type === 'Stream' && arg.isArray ? cpu.get_default_stream() : null,
     }[arg.tag] ?? null;
     return arg.isArray ? [value] : value;
 }

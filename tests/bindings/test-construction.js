@@ -105,6 +105,7 @@ const BY_FUNCTION = {
     CSVReader: {stream: Gio.MemoryInputStream.new()},
     ChainDataset: {datasets: [new GTorch.ChainDataset({datasets: [streamed()]})]},
     ConcatDataset: {datasets: [ROWS]},
+    DataParallel: {module: GTorch.nn.Identity(), dim: 1},
     FileStore: {path: FOLDER.get_child('store').get_path()},
     GraphedModule: {module: GTorch.nn.Identity(), samples: [GTorch.ones([1])]},
     ImageFolder: {root: FOLDER},

@@ -126,4 +126,14 @@ tap.add('levels_of_debugging_are_set', () => {
     GTorch.distributed_set_debug_level(former);
 });
 
+tap.add('layers_name_their_processes', () => {
+    const norm = GTorch.nn.SyncBatchNorm(2, {process_group: findGroup()});
+    tap.equal(norm.get_process_group(), group);
+    const x = GTorch.tensor([[1, 2], [3, 6]], {dtype: GTorch.float32});
+    tap.assert(Math.abs(norm.forward(x).sum().item()) < 1e-6);
+    tap.assert(norm.set_process_group(null));
+    tap.equal(norm.get_process_group(), null);
+    tap.throws(() => GTorch.nn.SyncBatchNorm(2, {process_group: 1}), () => true);
+});
+
 await tap.run();

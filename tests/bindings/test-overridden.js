@@ -613,8 +613,8 @@ function resultOf(Class, name) {
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, Muon and LBFGS need more than properties, a matrix or a closure.
     // A DistributedModule needs the other processes of a job.
-    const abstract = ['AveragedModel', 'ConvTranspose', 'DistributedModule', 'Function', 'GraphedModule',
-        'LRScheduler', 'Loss',
+    const abstract = ['AveragedModel', 'ConvTranspose', 'DataParallel', 'DistributedModule', 'Function',
+        'GraphedModule', 'LRScheduler', 'Loss',
         'MemorySource', 'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList',
         'RNNBase', 'ParametrizationList', 'Orthogonal', 'SpectralNorm', 'WeightNorm',
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',

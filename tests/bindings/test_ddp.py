@@ -335,6 +335,14 @@ def rank_batches_are_normalised_together():
     means = wrapped(x[mine]).sum((0, 2, 3))
     dist.all_reduce(means)
     assert means.abs().max() < 1e-2 and wrapped(x[mine].double().float()).shape == x[mine].shape
+    named = torch.nn.SyncBatchNorm(3, process_group=dist.group.WORLD)
+    means = named(x[mine]).sum((0, 2, 3))
+    dist.all_reduce(means)
+    assert means.abs().max() < 1e-2 and named.process_group is dist.group.WORLD
+    named.process_group = None
+    assert named.process_group is None
+    tap.raises(ValueError, lambda: named(x), 'nothing tells')
+    tap.raises(TypeError, lambda: torch.nn.SyncBatchNorm(3, process_group=1), 'must be a ProcessGroup')
     half = torch.nn.SyncBatchNorm(3)
     assert GTorch.synchronize_batch_norm(half, dist.group.WORLD) and half.train()(x[mine].half()).dtype == torch.half
 

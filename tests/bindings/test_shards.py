@@ -137,6 +137,25 @@ def rank_parameters_stay_with_some_ranks():
     tap.raises(ValueError, lambda: fully_shard(torch.nn.Linear(2, 2), reshard_after_forward=3), 'divides')
 
 
+def rank_batches_are_normalised_together():
+    def made(norm):
+        torch.manual_seed(3)
+        return torch.nn.Sequential(torch.nn.Linear(6, 5), norm(5))
+
+    alone, x = made(torch.nn.BatchNorm1d), batch()
+    net = fully_shard(made(torch.nn.SyncBatchNorm))
+    assert net[1].process_group.get_size() == 4
+    assert close(net(own(x)), own(alone(x))) and close(net[1].running_var, alone[1].running_var)
+    backward(net, own(x))
+    backward(alone, x)
+    same_grads(net, alone)
+    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('replicate', 'shard'))
+    both = fully_shard(made(torch.nn.SyncBatchNorm), mesh=mesh)
+    tap.raises(ValueError, lambda: both(own(x)), 'parts and replicas')
+    both[1].process_group = dist.group.WORLD
+    assert close(both(own(x)), own(made(torch.nn.BatchNorm1d)(x)))
+
+
 def rank_gradients_are_kept_for_a_later_pass():
     net, alone = sharded(), whole()
     net.set_requires_gradient_sync(False)
@@ -269,6 +288,27 @@ def rank_modules_are_whole_between():
     type(own_layer).twice = lambda self, x: self(x) + torch.nn.functional.linear(x, self.weight, self.bias)
     register_fsdp_forward_method(own_layer, 'twice')
     assert own_layer.twice(torch.ones(1, 4)).shape == (1, 4)
+
+
+def rank_parts_are_not_computed_with():
+    net = sharded()
+    part = net.head.weight
+    ways = [net.total, part.sum, lambda: part.view(-1), lambda: part[0], lambda: torch.cat([part, part])]
+    for compute in ways:
+        tap.raises(ValueError, compute, 'is a part of a parameter')
+    part.requires_grad_(False)
+    tap.raises(ValueError, lambda: part * torch.ones(6, requires_grad=True), 'part of a parameter')
+    part.requires_grad_(True)
+    tap.raises(ValueError, lambda: part * 2, 'part of a parameter')
+    assert (part.detach() * 2).shape == part.clone().shape == part.double().shape == part.shape
+    assert not part.retains_grad
+    with torch.no_grad():
+        assert (part * 2).shape == part.shape and part.mul_(1) is part
+    net.unshard()
+    assert net.head.weight.sum().requires_grad
+    net.reshard()
+    backward(net, own(batch()))
+    assert part.grad.shape == part.shape and (part.grad * 2).shape == part.shape
 
 
 def rank_parts_are_kept_by_the_cpu():

@@ -222,6 +222,23 @@ def the_file_of_errors_is_shown():
 
 
 @tap.case
+def recorded_exceptions_are_shown():
+    """In the form that PyTorch's record() writes; test_groups.py has our own."""
+    write = 'import json\njson.dump({}, open(os.environ["TORCHELASTIC_ERROR_FILE"], "w"))\nsys.exit(3)\n'
+    texts = {
+        '{"message": {"message": "KeyError: 1", "extraInfo": {"py_callstack": "first\\nKeyError: é"}}}':
+            r'^  traceback : first\n  KeyError: é$',
+        '{"message": {"message": "KeyError: 1"}}': r'^  traceback : KeyError: 1$',
+        '{"message": "gone"}': r'^  traceback : gone$',
+        '{"other": [1]}': r'^  traceback : {"other": \[1\]}$',
+    }
+    for text, wanted in texts.items():
+        status, _out, err = run(script=write.replace('{}', text, 1))
+        assert status == 3
+        has(wanted, err)
+
+
+@tap.case
 def a_worker_that_ignores_sigterm_is_killed():
     script = ('signal.signal(signal.SIGTERM, lambda *_: print("told", flush=True))\nprint("ready", flush=True)\n'
               'if RANK == 1:\n    time.sleep(0.5); sys.exit(5)\nwhile True:\n    time.sleep(1)\n')

@@ -796,48 +796,49 @@ ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t comm)
 
 EXPORT ncclResult_t
 ncclBroadcast (const void *from, void *to, size_t count, ncclDataType_t type, int root,
-               ncclComm_t comm, void *stream)
+               ncclComm_t comm, cudaStream_t stream)
 {
   CALL (ncclBroadcast, BROADCAST, from, to, count, type, 0, root);
 }
 
 EXPORT ncclResult_t
 ncclAllReduce (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-               ncclComm_t comm, void *stream)
+               ncclComm_t comm, cudaStream_t stream)
 {
   CALL (ncclAllReduce, ALL_REDUCE, from, to, count, type, op, 0);
 }
 
 EXPORT ncclResult_t
 ncclReduce (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-            ncclComm_t comm, void *stream)
+            ncclComm_t comm, cudaStream_t stream)
 {
   CALL (ncclReduce, REDUCE, from, to, count, type, op, root);
 }
 
 EXPORT ncclResult_t
 ncclAllGather (const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-               void *stream)
+               cudaStream_t stream)
 {
   CALL (ncclAllGather, ALL_GATHER, from, to, count, type, 0, 0);
 }
 
 EXPORT ncclResult_t
 ncclReduceScatter (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                   ncclComm_t comm, void *stream)
+                   ncclComm_t comm, cudaStream_t stream)
 {
   CALL (ncclReduceScatter, REDUCE_SCATTER, from, to, count, type, op, 0);
 }
 
 EXPORT ncclResult_t
 ncclSend (const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-          void *stream)
+          cudaStream_t stream)
 {
   CALL (ncclSend, SEND, from, NULL, count, type, 0, peer);
 }
 
 EXPORT ncclResult_t
-ncclRecv (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, void *stream)
+ncclRecv (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+          cudaStream_t stream)
 {
   CALL (ncclRecv, RECEIVE, NULL, to, count, type, 0, peer);
 }

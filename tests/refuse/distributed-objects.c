@@ -23,6 +23,8 @@ refuse_make_distributed (const gchar *type)
     return g_object_new (GTORCH_TYPE_PROCESS_GROUP, NULL);
   if (g_str_equal (type, "GTorchDistributedModule"))
     return g_object_new (GTORCH_TYPE_DISTRIBUTED_MODULE, NULL);
+  if (g_str_equal (type, "GTorchDataParallel"))
+    return g_object_new (GTORCH_TYPE_DATA_PARALLEL, NULL);
   if (g_str_equal (type, "GTorchGradBucket"))
     return g_object_new (GTORCH_TYPE_GRAD_BUCKET, NULL);
   if (g_str_equal (type, "GTorchPowerSGD"))

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 typedef struct ncclComm *ncclComm_t;
+typedef struct CUstream_st *cudaStream_t; /* as CUDA's runtime declares it */
 
 #define NCCL_UNIQUE_ID_BYTES 128
 

@@ -90,7 +90,8 @@ function one(name, argName, kind, value) {
 // Lists of integers accept the same values as sizes. gjs itself refuses values that are no arrays, and
 // knows which may be null.
 function many(name, argName, kind, value) {
-    if (value === null || typeof value === 'string' && kind !== 'text' || ArrayBuffer.isView(value))
+    const isText = typeof value === 'string' && !['text', 'device'].includes(kind);
+    if (value === null || isText || ArrayBuffer.isView(value))
         return value;
     if (value instanceof GObject.Object || typeof value === 'string')
         throw new TypeError(`${name}: ${argName} must be an array, not ${convert.describe(value)}`);
@@ -101,7 +102,7 @@ function many(name, argName, kind, value) {
     // from() visits holes, too
     return Array.from(value, (item, i) => {
         const place = `element ${i} of ${argName}`;
-        const type = kind === 'tensor' ? 'Tensor'
+        const type = kind === 'tensor' ? 'Tensor' : kind === 'device' ? 'Device'
             : kind.startsWith('object:') ? kind.slice('object:'.length) : null;
         if (item === null && type !== null)
             throw new TypeError(`${name}: ${place} must be a ${type}, not null`);

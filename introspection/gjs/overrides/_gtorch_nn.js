@@ -55,6 +55,8 @@ function toProperties(name, args, values) {
             continue;
         if (value === null && arg.default === null && ABSENT.includes(kind))
             continue;
+        if (kind === 'processes')
+            continue;
         if (kind === 'refused') {
             if (value !== arg.default)
                 throw new TypeError(`${name}: ${key} is not supported: ${arg.why}`);
@@ -91,6 +93,8 @@ function makeLayer(name, {args, any}) {
         const values = any ? {} : convert.bind(name, args, given, nPositional);
         const made = Reflect.construct(klass, [toProperties(name, args, values)], Class);
         made.check();
+        if (values.process_group)
+            made.set_process_group(values.process_group);
         return made;
     });
 }

@@ -210,6 +210,12 @@ function mustBeProperties(name, given) {
     return given[0];
 }
 
+function gpus(given) {
+    if (given !== null && !Array.isArray(given))
+        throw new TypeError(`DataParallel: devices must be an array of GPUs, not ${convert.describe(given)}`);
+    return given?.map(one => convert.device('DataParallel', one, 'devices')) ?? null;
+}
+
 // Classes whose C constructor takes arguments that are no writable properties. The operator new calls that
 // constructor: new GTorch.Stream({device: 'cpu'}). GObject alone would create an incomplete object.
 const MADE = {
@@ -245,6 +251,12 @@ const MADE = {
     ChainDataset: {
         args: [{name: 'datasets', required: true}],
         make: ({datasets}) => GTorch.ChainDataset.new(datasets),
+    },
+    DataParallel: {
+        args: [{name: 'module', required: true}, {name: 'devices'}, {name: 'output_device'}, {name: 'dim'}],
+        make: ({module, devices = null, output_device: output = null, dim = 0}) =>
+            GTorch.DataParallel.new(module, gpus(devices),
+                convert.device('DataParallel', output, 'output_device'), dim),
     },
     // Waits for the other processes of the job.
     DistributedModule: {
@@ -397,7 +409,7 @@ function makeByFunction(name, values) {
     }
     const bound = convert.bind(name, args, [Object.fromEntries(entries.filter(isArgument))], 0);
     for (const key of Object.keys(bound)) {
-        const spec = key === 'device' ? null : find(GTorch[name], key);
+        const spec = /(^|_)device$/.test(key) ? null : find(GTorch[name], key);
         if (spec !== null)
             bound[key] = checked(`${name}: ${key}`, spec, bound[key]);
     }

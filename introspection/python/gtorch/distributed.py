@@ -10,6 +10,7 @@ import gtorch
 from gi.overrides import _gtorch_dcp as _dcp
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
+from gi.overrides import _gtorch_elastic as _elastic
 from gi.overrides import _gtorch_fsdp as _fsdp
 from gi.overrides import _gtorch_process_groups as _groups
 from gi.overrides import _gtorch_sharded_states as _states
@@ -51,7 +52,7 @@ _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataP
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 _put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket, 'init_device_mesh': _parallel.init_device_mesh,
                              'DeviceMesh': _parallel.RawMesh})
-for _other in (_ddp, _zero, _dcp, _states, _fsdp, _parallel):
+for _other in (_ddp, _zero, _dcp, _states, _fsdp, _parallel, _elastic):
     for _name, _members in _other.submodules().items():
         _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})

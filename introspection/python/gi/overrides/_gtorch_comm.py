@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.cuda.comm: copies of tensors to several GPUs of one process, and sums and joins of those that are there."""
 
-from contextlib import nullcontext
-
 from gi.overrides._gtorch_convert import (
     GTorch, RawTensor, convert_device, convert_whole, cuda_device, for_gpus, listed, of_type,
 )  # fmt: skip
 
 SIZE = 10 * 2**20
+RAW = {name: getattr(GTorch, f'comm_{name}') for name in (
+    'broadcast', 'broadcast_coalesced', 'broadcast_out', 'gather', 'gather_out', 'reduce_add', 'reduce_add_coalesced',
+    'scatter', 'scatter_out')}
 
 
 def _devices(name, devices):
@@ -33,6 +34,12 @@ def _one_of(name, first, second, names):
         raise RuntimeError(f'comm.{name}(): exactly one of {names} must be given')
 
 
+def _on_gpus(tensors):
+    for one in tensors:
+        for_gpus(one.device)
+    return tensors
+
+
 def _on(device):
     """The device of results: a GPU, the current one for None, or the CPU."""
     return cuda_device() if device is None else convert_device(device).resolve()
@@ -44,36 +51,10 @@ def broadcast(tensor, devices=None, *, out=None):
     _one_of('broadcast', devices, out, '“devices” and “out”')
     of_type(tensor, RawTensor, 'comm.broadcast(): tensor')
     if out is None:
-        return tuple(tensor.to(device) for device in _devices('broadcast', devices))
-    for one in _tensors('broadcast', out):
-        for_gpus(one.device)
-        if one.shape != tensor.shape:
-            shapes = f'{tuple(tensor.shape)} and, of “out”, {tuple(one.shape)}'
-            raise RuntimeError(f'comm.broadcast(): the shapes are {shapes}')
-        one.copy_(tensor, non_blocking=True)
+        return tuple(RAW['broadcast'](tensor, _devices('broadcast', devices)))
+    out = _on_gpus(_tensors('broadcast', out))
+    RAW['broadcast_out'](tensor, out)
     return tuple(out)
-
-
-def _chunks(tensors, buffer_size):
-    """The positions of tensors of the same dtype that go together: as many as make up @buffer_size bytes."""
-    size = convert_whole(buffer_size)
-    open_ones, found = {}, []
-    for i, tensor in enumerate(tensors):
-        chunk = open_ones.setdefault(tensor.dtype, [])
-        chunk.append(i)
-        if sum(tensors[k].numel() * tensors[k].element_size() for k in chunk) >= size:
-            found.append(open_ones.pop(tensor.dtype))
-    return found + list(open_ones.values())
-
-
-def _flat(tensors):
-    return GTorch.cat([tensor.reshape(-1) for tensor in tensors], 0)
-
-
-def _parts(flat, like):
-    """Views of a buffer with the shapes of tensors."""
-    parts = flat.split([tensor.numel() for tensor in like])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, like)]
 
 
 def broadcast_coalesced(tensors, devices, buffer_size=SIZE):
@@ -82,39 +63,22 @@ def broadcast_coalesced(tensors, devices, buffer_size=SIZE):
     of which the results are views."""
     tensors = _tensors('broadcast_coalesced', tensors)
     devices = _devices('broadcast_coalesced', devices)
-    if any(tensor.device != tensors[0].device for tensor in tensors):
-        places = ', '.join(sorted({str(tensor.device) for tensor in tensors}))
-        raise RuntimeError(f'comm.broadcast_coalesced(): the tensors must be on one device, not {places}')
-    found = [list(tensors) for _ in devices]
-    for chunk in _chunks(tensors, buffer_size):
-        members = [tensors[i] for i in chunk]
-        flat = members[0] if len(members) == 1 else _flat(members)
-        for device, results in zip(devices, found):
-            if device == tensors[0].device:
-                continue
-            there = flat.to(device)
-            for i, part in zip(chunk, [there] if len(members) == 1 else _parts(there, members)):
-                results[i] = part
-    return [tuple(results) for results in found]
+    found = RAW['broadcast_coalesced'](tensors, devices, convert_whole(buffer_size))
+    return [tuple(found[i:i + len(tensors)]) for i in range(0, len(found), len(tensors))]
+
+
+def _same_shapes(name, tensors):
+    for one in tensors:
+        if one.shape != tensors[0].shape:
+            shapes = f'{tuple(tensors[0].shape)} and {tuple(one.shape)}'
+            raise ValueError(f'comm.{name}(): the tensors have different shapes, {shapes}')
 
 
 def reduce_add(inputs, destination=None):
     """The sum of tensors of several GPUs, on the GPU @destination, by default the current one."""
-    inputs = _tensors('reduce_add', inputs)
-    device = cuda_device(destination)
-    for one in inputs:
-        for_gpus(one.device)
-        if one.shape != inputs[0].shape:
-            shapes = f'{tuple(inputs[0].shape)} and {tuple(one.shape)}'
-            raise ValueError(f'comm.reduce_add(): the tensors have different shapes, {shapes}')
-    first = next((one for one in inputs if one.device == device), inputs[0])
-    others = [one for one in inputs if one is not first]
-    if not others:
-        return first.to(device)
-    total = first.to(device) + others[0].to(device)
-    for one in others[1:]:
-        total = total.add_(one.to(device))
-    return total
+    inputs = _on_gpus(_tensors('reduce_add', inputs))
+    _same_shapes('reduce_add', inputs)
+    return RAW['reduce_add'](inputs, cuda_device(destination))
 
 
 def reduce_add_coalesced(inputs, destination=None, buffer_size=SIZE):
@@ -123,18 +87,20 @@ def reduce_add_coalesced(inputs, destination=None, buffer_size=SIZE):
     lists = [_tensors('reduce_add_coalesced', one) for one in listed(inputs, 'comm.reduce_add_coalesced(): inputs')]
     if len({len(one) for one in lists}) != 1:
         raise ValueError(f'comm.reduce_add_coalesced(): the lists have {[len(one) for one in lists]} tensors')
-    results = [None] * len(lists[0])
-    for chunk in _chunks(lists[0], buffer_size):
-        members = [[one[i] for i in chunk] for one in lists]
-        alike = all([(t.shape, t.dtype) for t in one] == [(t.shape, t.dtype) for t in members[0]] for one in members)
-        if len(chunk) == 1 or not alike:  # of which reduce_add() tells what is wrong
-            for i in chunk:
-                results[i] = reduce_add([one[i] for one in lists], destination)
-            continue
-        total = reduce_add([_flat(one) for one in members], destination)
-        for i, part in zip(chunk, _parts(total, members[0])):
-            results[i] = part
-    return tuple(results)
+    for some in zip(*lists):
+        _same_shapes('reduce_add_coalesced', _on_gpus(some))
+    flat = [tensor for one in lists for tensor in one]
+    return tuple(RAW['reduce_add_coalesced'](flat, len(lists), cuda_device(destination), convert_whole(buffer_size)))
+
+
+def _streams(streams, devices):
+    """A stream for each part; None stands for the current one of the device."""
+    if streams is None:
+        return None
+    found = listed(streams, 'comm.scatter(): streams')
+    return [GTorch.Stream.get_current(device) if stream is None
+            else for_gpus(of_type(stream, GTorch.Stream, 'comm.scatter(): a stream'))
+            for stream, device in zip(found, [*devices, *devices[-1:] * len(found)])]
 
 
 def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
@@ -142,44 +108,30 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     @chunk_sizes, or are equal but for the last. A copy is made on the stream of its device, or on that of @streams."""
     _one_of('scatter', devices, out, '“devices” and “out”')
     of_type(tensor, RawTensor, 'comm.scatter(): tensor')
+    dim = convert_whole(dim)
     if out is not None:
         if chunk_sizes is not None:
             raise RuntimeError('comm.scatter(): “chunk_sizes” must not be given together with “out”')
-        devices = [for_gpus(one.device) for one in _tensors('scatter', out)]
-        chunk_sizes = [one.shape[dim] for one in out]
+        out = _on_gpus(_tensors('scatter', out))
+        RAW['scatter_out'](tensor, out, dim, _streams(streams, [one.device for one in out]))
+        return tuple(out)
     devices = _devices('scatter', devices)
-    if chunk_sizes is None:
-        parts = GTorch.Tensor.chunk(tensor, len(devices), dim)
-    else:
-        sizes = [convert_whole(size) for size in listed(chunk_sizes, 'comm.scatter(): chunk_sizes')]
-        if len(sizes) != len(devices) or sum(sizes) != tensor.shape[dim]:
-            raise RuntimeError(f'comm.scatter(): parts of {sizes} for {len(devices)} devices do not make up dimension '
-                               f'{dim}, {tensor.shape[dim]}')
-        parts = tensor.split(sizes, dim)
-    streams = [None] * len(parts) if streams is None else listed(streams, 'comm.scatter(): streams')
-    if len(streams) < len(parts):
-        raise RuntimeError(f'comm.scatter(): there are {len(streams)} streams for {len(parts)} parts')
-    found = []
-    for i, (part, device, stream) in enumerate(zip(parts, devices, streams)):
-        with nullcontext() if stream is None else for_gpus(of_type(stream, GTorch.Stream, 'comm.scatter(): a stream')):
-            found.append(part.to(device) if out is None else out[i].copy_(part, non_blocking=True))
-    return tuple(found)
+    if chunk_sizes is not None:
+        chunk_sizes = [convert_whole(size) for size in listed(chunk_sizes, 'comm.scatter(): chunk_sizes')]
+    return tuple(RAW['scatter'](tensor, devices, chunk_sizes, dim, _streams(streams, devices)))
 
 
 def gather(tensors, dim=0, destination=None, *, out=None):
     """Joins tensors of several GPUs along @dim: on the GPU @destination, by default the current one, on the CPU for
     'cpu', or in the tensor @out."""
-    tensors = _tensors('gather', tensors)
+    tensors = _on_gpus(_tensors('gather', tensors))
+    dim = convert_whole(dim)
     if out is None:
-        device = _on(destination)
-    elif destination is not None:
+        return RAW['gather'](tensors, dim, _on(destination))
+    if destination is not None:
         raise RuntimeError('comm.gather(): “destination” must not be given together with “out”')
-    else:
-        device = out.device
-    for one in tensors:
-        for_gpus(one.device)
-    joined = GTorch.cat([one.to(device) for one in tensors], dim)
-    return joined if out is None else out.copy_(joined)
+    RAW['gather_out'](tensors, dim, of_type(out, RawTensor, 'comm.gather(): out'))
+    return out
 
 
 def install(submodule, cuda):

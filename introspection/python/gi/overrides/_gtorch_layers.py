@@ -19,6 +19,9 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 
 
+UNSEEN = 'refused', 'processes'  # kinds of arguments that are no properties
+
+
 def _refuse(name, arg, value):
     """Raises for an argument without a property, unless its value is the default."""
     default = arg['default']
@@ -41,6 +44,8 @@ def _properties(name, args, values, activation):
         key = arg['name']
         value, kind = values[key], arg['kind']
         if value is ABSENT:
+            continue
+        if kind == 'processes':
             continue
         if kind == 'refused':
             _refuse(name, arg, value)
@@ -140,7 +145,7 @@ def _attributes(raw, args):
     """Returns the attributes that differ from the GObject properties."""
     found = {}
     for arg in args:
-        spec = raw.find_property(arg['property'].replace('_', '-')) if arg['kind'] != 'refused' else None
+        spec = raw.find_property(arg['property'].replace('_', '-')) if arg['kind'] not in UNSEEN else None
         if spec is None or arg['kind'] == 'dtype':
             continue
         if 'enum' in arg:
@@ -334,6 +339,15 @@ def _pretrained(name):
     return classmethod(ordered)
 
 
+def _set_processes(self, group):
+    """Names the processes that share the statistics."""
+    from gi.overrides import _gtorch_distributed as dist
+
+    if group is not None and not isinstance(group, GTorch.ProcessGroup):
+        raise TypeError(f'{type(self).__name__}: process_group must be a ProcessGroup, not {type(group).__name__}')
+    dist._run(lambda: self.set_process_group(group))
+
+
 def _convert_sync_batchnorm(cls, module, process_group=None):
     """The same module with a SyncBatchNorm in place of each BatchNorm1d and the like, which has their parameters and
     buffers. They normalise by the batches of @process_group, by default of all processes if there is a group."""
@@ -389,6 +403,8 @@ def layer(name, raw, own, activation):
         values = {} if row['any'] else bind(kind, spec, given, options, n_named)
         construct(self, _properties(kind, args, values, activation), shown)
         RawModule.check(self)
+        if values.get('process_group', ABSENT) not in (None, ABSENT):
+            _set_processes(self, values['process_group'])
         _reset_by_program(self)
 
     init.__text_signature__ = row['signature']
@@ -408,6 +424,7 @@ def layer(name, raw, own, activation):
         members['from_pretrained'] = _pretrained(name)
     if name == 'SyncBatchNorm':
         members['convert_sync_batchnorm'] = classmethod(_convert_sync_batchnorm)
+        members['process_group'] = property(raw.get_process_group, _set_processes)
     if rnn.is_network(raw):
         members.update(rnn.members_of(name, raw))
     made = type(raw)(name, (raw,), members)

@@ -110,13 +110,13 @@ class _Thread(threading.Thread):
 
     def __init__(self, call, device, stream):
         super().__init__(daemon=True)
-        self._call, self._device, self._stream = call, device, stream
+        self._call, self.device, self._stream = call, device, stream
         self._grad = GTorch.is_grad_enabled()
         self._cast = [(kind, amp.get_autocast_dtype(kind), amp.is_autocast_enabled(kind)) for kind in ('cpu', 'cuda')]
         self.result = self.error = None
 
     def run(self):
-        guards = [GUARDS[self._grad](), GTorch.DeviceGuard.new(self._device), GTorch.StreamGuard.new(self._stream)]
+        guards = [GUARDS[self._grad](), GTorch.DeviceGuard.new(self.device), GTorch.StreamGuard.new(self._stream)]
         regions = [amp.autocast(*one) for one in self._cast]
         try:
             for region in regions:
@@ -155,6 +155,8 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
             thread.join()
     for thread in threads:
         if thread.error is not None:
+            if n > 1 and hasattr(thread.error, 'add_note'):  # Python 3.11
+                thread.error.add_note(f'in the replica on {thread.device.to_string()}')
             raise thread.error
     return [thread.result for thread in threads]
 
