@@ -10,8 +10,10 @@ G_BEGIN_DECLS
 /* Calls get_item and checks what it gave. The index is not negative. */
 GTorchSample *gtorch_dataset_get_raw (GTorchDataset *self, gint64 index, GCancellable *cancellable,
                                       GError **error);
-/* Calls get_batch. FALSE if the class has none. */
+/* Whether get_batch does more than to collate what get_item gives. */
 gboolean gtorch_dataset_has_batch (GTorchDataset *self);
+/* Whether one of those that it is made of has batches. */
+gboolean gtorch_concat_dataset_has_batch (GTorchDataset *self);
 /* Makes a negative index one from 0, and fails if it is not below the length. */
 gboolean gtorch_dataset_find_index (GTorchDataset *self, gint64 *index, GError **error);
 gboolean gtorch_index_check (const gchar *op, gint64 index, gint64 length, GError **error);

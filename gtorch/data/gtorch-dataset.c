@@ -11,6 +11,7 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "data/gtorch-dataset-private.h"
+#include "data/gtorch-joined-datasets.h"
 #include "data/gtorch-sample-private.h"
 
 /**
@@ -204,7 +205,8 @@ gtorch_dataset_get_raw (GTorchDataset *self, gint64 index, GCancellable *cancell
 gboolean
 gtorch_dataset_has_batch (GTorchDataset *self)
 {
-  return GTORCH_DATASET_GET_CLASS (self)->get_batch != NULL;
+  return GTORCH_DATASET_GET_CLASS (self)->get_batch != NULL
+         && (!GTORCH_IS_CONCAT_DATASET (self) || gtorch_concat_dataset_has_batch (self));
 }
 
 /**
