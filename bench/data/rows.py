@@ -63,7 +63,8 @@ def main():
         ]
         for workers in (0, 2):
             for shuffle in (False, True):
-                loader = DataLoader(TensorDataset(x), size, shuffle, num_workers=workers, persistent_workers=workers > 0)
+                options = {'num_workers': workers, 'persistent_workers': workers > 0}
+                loader = DataLoader(TensorDataset(x), size, shuffle, **options)
                 results.append(best(lambda loader=loader: count(loader)))
         for shuffle in (False, True):
             loader = DataLoader(Rows(x), size, shuffle, collate_fn=plain)

@@ -738,7 +738,8 @@ gtorch_checkpoint_writer_save (GTorchCheckpointWriter *self, gint root, GOutputS
   g_return_val_if_fail (GTORCH_IS_CHECKPOINT_WRITER (self), FALSE);
   g_return_val_if_fail (G_IS_OUTPUT_STREAM (stream), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  return prepare (self, root, NULL, &save, error)
+  return !g_cancellable_set_error_if_cancelled (cancellable, error)
+         && prepare (self, root, NULL, &save, error)
          && write_archive (stream, cancellable, &save, error);
 }
 
@@ -766,7 +767,8 @@ gtorch_checkpoint_writer_save_file (GTorchCheckpointWriter *self, gint root, GFi
   g_return_val_if_fail (GTORCH_IS_CHECKPOINT_WRITER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  return prepare (self, root, file, &save, error)
+  return !g_cancellable_set_error_if_cancelled (cancellable, error)
+         && prepare (self, root, file, &save, error)
          && gtorch_file_save (file, write_archive, &save, cancellable, error);
 }
 

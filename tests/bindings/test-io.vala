@@ -112,7 +112,7 @@ void functions_yield () throws GLib.Error {
 }
 
 int main () {
-    print ("1..5\n");
+    print ("1..6\n");
     test ("arrays_are_read_and_written", arrays_are_read_and_written);
     test ("archives_are_tables", archives_are_tables);
     test ("text_is_read_as_columns", text_is_read_as_columns);

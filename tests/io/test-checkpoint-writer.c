@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Files of CheckpointWriter, as CheckpointFile reads them; tests/peer/checkpoints.py has PyTorch read some. */
+/* Files of CheckpointWriter, as CheckpointFile reads them; tests/peer/checkpoints.py lets PyTorch do so. */
 
 #include "config.h"
 

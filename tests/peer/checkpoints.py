@@ -36,7 +36,8 @@ def make(torch):
     return {
         'base': base, 'turned': base.t(), 'part': base[1:, ::2], 'again': base, 'node': node,
         'kinds': {name: torch.tensor([1, 0, 3]).to(getattr(torch, name)) for name in DTYPES},
-        'parameter': torch.nn.Parameter(torch.ones(2)), 'frozen': torch.nn.Parameter(torch.ones(1), requires_grad=False),
+        'parameter': torch.nn.Parameter(torch.ones(2)),
+        'frozen': torch.nn.Parameter(torch.ones(1), requires_grad=False),
         'leaf': torch.ones(2, requires_grad=True), 'empty': torch.empty(0, 3), 'number': torch.tensor(5),
         'size': torch.ones(2, 3).shape, 'dtype': torch.float16, 'device': torch.device('cpu'),
         'net': torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)).state_dict(),
@@ -84,7 +85,8 @@ def main():
     if args.side:
         side(args.side[0], pathlib.Path(args.side[1]))
         return
-    for order in ((('gtorch', sys.executable), ('torch', args.peer)), (('torch', args.peer), ('gtorch', sys.executable))):
+    sides = [('gtorch', sys.executable), ('torch', args.peer)]
+    for order in (sides, sides[::-1]):
         with tempfile.TemporaryDirectory() as folder:
             for module, python in order:
                 subprocess.run([python, __file__, '--side', module, folder], check=True)
