@@ -23,5 +23,7 @@ gboolean gtorch_datasets_are_thread_safe (GPtrArray *datasets);
 GPtrArray *gtorch_datasets_take (const gchar *op, GTorchDataset **datasets, gsize n, GType type,
                                  GError **error);
 GPtrArray *gtorch_datasets_copy (GPtrArray *datasets);
+/* For the references of an object that owns an array of others, which does not change; NULL is none. */
+void gtorch_datasets_add_references (GPtrArray *datasets, GTorchReferences *references);
 
 G_END_DECLS

@@ -10,6 +10,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-joined-datasets.h"
 #include "data/gtorch-sample-private.h"
@@ -378,4 +379,13 @@ gtorch_datasets_copy (GPtrArray *datasets)
   for (i = 0; i < datasets->len; i++)
     g_ptr_array_add (copy, g_object_ref (datasets->pdata[i]));
   return copy;
+}
+
+void
+gtorch_datasets_add_references (GPtrArray *datasets, GTorchReferences *references)
+{
+  guint i;
+
+  for (i = 0; datasets != NULL && i < datasets->len; i++)
+    gtorch_references_add_object (references, datasets->pdata[i]);
 }

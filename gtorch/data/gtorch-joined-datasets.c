@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-sample-private.h"
 
@@ -181,6 +182,14 @@ gtorch_concat_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_concat_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_CONCAT_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType concat_references = { .look = gtorch_concat_dataset_add_references };
+
+static void
 gtorch_concat_dataset_class_init (GTorchConcatDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -189,6 +198,8 @@ gtorch_concat_dataset_class_init (GTorchConcatDatasetClass *klass)
   dataset_class->get_length = gtorch_concat_dataset_get_length;
   dataset_class->get_item = gtorch_concat_dataset_get_item;
   dataset_class->get_batch = gtorch_concat_dataset_get_batch;
+  concat_references.type = GTORCH_TYPE_CONCAT_DATASET;
+  gtorch_references_add_type (&concat_references);
 }
 
 static void
@@ -401,11 +412,21 @@ gtorch_chain_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_chain_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_CHAIN_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType chain_references = { .look = gtorch_chain_dataset_add_references };
+
+static void
 gtorch_chain_dataset_class_init (GTorchChainDatasetClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = gtorch_chain_dataset_finalize;
   GTORCH_DATASET_CLASS (klass)->get_length = gtorch_chain_dataset_get_length;
   GTORCH_ITERABLE_DATASET_CLASS (klass)->iterate = gtorch_chain_dataset_iterate;
+  chain_references.type = GTORCH_TYPE_CHAIN_DATASET;
+  gtorch_references_add_type (&chain_references);
 }
 
 static void
@@ -555,6 +576,14 @@ gtorch_stack_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_stack_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_STACK_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType stack_references = { .look = gtorch_stack_dataset_add_references };
+
+static void
 gtorch_stack_dataset_class_init (GTorchStackDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -563,6 +592,8 @@ gtorch_stack_dataset_class_init (GTorchStackDatasetClass *klass)
   dataset_class->get_length = gtorch_stack_dataset_get_length;
   dataset_class->get_item = gtorch_stack_dataset_get_item;
   dataset_class->get_batch = gtorch_stack_dataset_get_batch;
+  stack_references.type = GTORCH_TYPE_STACK_DATASET;
+  gtorch_references_add_type (&stack_references);
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-sample-private.h"
 #include "gtorch-tensor-ops.h"
@@ -121,6 +122,14 @@ gtorch_tensor_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_tensor_dataset_add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_TENSOR_DATASET (object)->tensors, references);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_tensor_dataset_add_references };
+
+static void
 gtorch_tensor_dataset_class_init (GTorchTensorDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -129,6 +138,8 @@ gtorch_tensor_dataset_class_init (GTorchTensorDatasetClass *klass)
   dataset_class->get_length = gtorch_tensor_dataset_get_length;
   dataset_class->get_item = gtorch_tensor_dataset_get_item;
   dataset_class->get_batch = gtorch_tensor_dataset_get_batch;
+  references_type.type = GTORCH_TYPE_TENSOR_DATASET;
+  gtorch_references_add_type (&references_type);
 }
 
 static void

@@ -98,7 +98,7 @@ def what_is_the_same_stays_so():
     deep = []
     for _ in range(1500):
         deep = [deep]
-    with raises((RuntimeError, RecursionError), '(?s).*'):
+    with raises(RecursionError, 'recursion'):
         GTorch.save(deep, io.BytesIO())
 
 
