@@ -97,6 +97,7 @@
 #include <gtorch/io/gtorch-arrow.h>
 #include <gtorch/io/gtorch-checkpoint-node.h>
 #include <gtorch/io/gtorch-checkpoint-file.h>
+#include <gtorch/io/gtorch-checkpoint-writer.h>
 #include <gtorch/io/gtorch-csv-reader.h>
 #include <gtorch/io/gtorch-npy.h>
 #include <gtorch/io/gtorch-npz.h>

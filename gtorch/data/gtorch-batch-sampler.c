@@ -12,6 +12,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-sampler-private.h"
 
 /* --- BatchSampler --- */
@@ -193,6 +194,14 @@ static const GTorchField batch_fields[] = {
 };
 
 static void
+gtorch_batch_sampler_add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_references_add_object (references, GTORCH_BATCH_SAMPLER (object)->sampler);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_batch_sampler_add_references };
+
+static void
 gtorch_batch_sampler_class_init (GTorchBatchSamplerClass *klass)
 {
   GTorchSamplerClass *sampler_class = GTORCH_SAMPLER_CLASS (klass);
@@ -202,6 +211,8 @@ gtorch_batch_sampler_class_init (GTorchBatchSamplerClass *klass)
   sampler_class->iterate = gtorch_batch_sampler_iterate;
   sampler_class->set_state = gtorch_batch_sampler_set_state;
   GTORCH_FIELDS (klass, batch_fields);
+  references_type.type = GTORCH_TYPE_BATCH_SAMPLER;
+  gtorch_references_add_type (&references_type);
 }
 
 static void

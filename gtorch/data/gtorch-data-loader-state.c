@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-references-private.h"
 #include "base/gtorch-text-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-loader-private.h"
@@ -429,12 +430,15 @@ make_plan (GTorchDataLoader *self, GTorchBatchPlan *plan, GError **error)
     return FALSE;
   if (self->fetcher == NULL && self->made_fetcher == NULL)
     {
-      self->made_fetcher =
+      GTorchFetcher *made =
           gtorch_fetcher_new (self->dataset, self->batch_size > 0 || self->batch_sampler != NULL);
+
       if (self->collate != NULL)
-        gtorch_fetcher_set_collate (self->made_fetcher, call_collate,
-                                    g_atomic_rc_box_acquire (self->collate),
+        gtorch_fetcher_set_collate (made, call_collate, g_atomic_rc_box_acquire (self->collate),
                                     gtorch_loader_func_unref);
+      gtorch_references_lock ();
+      self->made_fetcher = made;
+      gtorch_references_unlock ();
     }
   plan->fetcher = g_object_ref (self->fetcher != NULL ? self->fetcher : self->made_fetcher);
   plan->init = self->init != NULL ? g_atomic_rc_box_acquire (self->init) : NULL;

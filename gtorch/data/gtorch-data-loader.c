@@ -9,6 +9,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-batch-sampler.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-loader-private.h"
@@ -261,6 +262,20 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_data_loader_add_references (gpointer object, GTorchReferences *references)
+{
+  GTorchDataLoader *self = GTORCH_DATA_LOADER (object);
+
+  gtorch_references_add_object (references, self->dataset);
+  gtorch_references_add_object (references, self->sampler);
+  gtorch_references_add_object (references, self->batch_sampler);
+  gtorch_references_add_object (references, self->fetcher);
+  gtorch_references_add_object (references, self->made_fetcher);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_data_loader_add_references };
+
+static void
 gtorch_data_loader_class_init (GTorchDataLoaderClass *klass)
 {
   G_OBJECT_CLASS (klass)->dispose = gtorch_data_loader_dispose;
@@ -278,6 +293,8 @@ gtorch_data_loader_class_init (GTorchDataLoaderClass *klass)
    */
   signals[BATCH] = g_signal_new ("batch", GTORCH_TYPE_DATA_LOADER, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                  NULL, G_TYPE_NONE, 1, GTORCH_TYPE_SAMPLE);
+  references_type.type = GTORCH_TYPE_DATA_LOADER;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -327,11 +344,16 @@ void
 gtorch_data_loader_set_collate (GTorchDataLoader *self, GTorchCollateFunc func, gpointer user_data,
                                 GDestroyNotify destroy)
 {
+  GTorchFetcher *former;
+
   g_return_if_fail (GTORCH_IS_DATA_LOADER (self));
   g_clear_pointer (&self->collate, gtorch_loader_func_unref);
   if (func != NULL)
     self->collate = gtorch_loader_func_new (NULL, func, user_data, destroy);
-  g_clear_object (&self->made_fetcher);
+  gtorch_references_lock ();
+  former = g_steal_pointer (&self->made_fetcher);
+  gtorch_references_unlock ();
+  g_clear_object (&former);
 }
 
 /**

@@ -10,8 +10,10 @@ G_BEGIN_DECLS
 /* Calls get_item and checks what it gave. The index is not negative. */
 GTorchSample *gtorch_dataset_get_raw (GTorchDataset *self, gint64 index, GCancellable *cancellable,
                                       GError **error);
-/* Calls get_batch. FALSE if the class has none. */
+/* Whether get_batch does more than to collate what get_item gives. */
 gboolean gtorch_dataset_has_batch (GTorchDataset *self);
+/* Whether one of those that it is made of has batches. */
+gboolean gtorch_concat_dataset_has_batch (GTorchDataset *self);
 /* Makes a negative index one from 0, and fails if it is not below the length. */
 gboolean gtorch_dataset_find_index (GTorchDataset *self, gint64 *index, GError **error);
 gboolean gtorch_index_check (const gchar *op, gint64 index, gint64 length, GError **error);
@@ -21,5 +23,7 @@ gboolean gtorch_datasets_are_thread_safe (GPtrArray *datasets);
 GPtrArray *gtorch_datasets_take (const gchar *op, GTorchDataset **datasets, gsize n, GType type,
                                  GError **error);
 GPtrArray *gtorch_datasets_copy (GPtrArray *datasets);
+/* For the references of an object that owns an array of others, which does not change; NULL is none. */
+void gtorch_datasets_add_references (GPtrArray *datasets, GTorchReferences *references);
 
 G_END_DECLS

@@ -10,7 +10,9 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
+#include "data/gtorch-joined-datasets.h"
 #include "data/gtorch-sample-private.h"
 
 /**
@@ -204,7 +206,8 @@ gtorch_dataset_get_raw (GTorchDataset *self, gint64 index, GCancellable *cancell
 gboolean
 gtorch_dataset_has_batch (GTorchDataset *self)
 {
-  return GTORCH_DATASET_GET_CLASS (self)->get_batch != NULL;
+  return GTORCH_DATASET_GET_CLASS (self)->get_batch != NULL
+         && (!GTORCH_IS_CONCAT_DATASET (self) || gtorch_concat_dataset_has_batch (self));
 }
 
 /**
@@ -376,4 +379,13 @@ gtorch_datasets_copy (GPtrArray *datasets)
   for (i = 0; i < datasets->len; i++)
     g_ptr_array_add (copy, g_object_ref (datasets->pdata[i]));
   return copy;
+}
+
+void
+gtorch_datasets_add_references (GPtrArray *datasets, GTorchReferences *references)
+{
+  guint i;
+
+  for (i = 0; datasets != NULL && i < datasets->len; i++)
+    gtorch_references_add_object (references, datasets->pdata[i]);
 }

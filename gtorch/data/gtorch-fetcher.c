@@ -11,6 +11,7 @@
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-fetcher-private.h"
 #include "data/gtorch-sample-private.h"
@@ -312,6 +313,14 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_fetcher_add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_references_add_object (references, private_of (GTORCH_FETCHER (object))->dataset);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_fetcher_add_references };
+
+static void
 gtorch_fetcher_class_init (GTorchFetcherClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = gtorch_fetcher_finalize;
@@ -320,6 +329,8 @@ gtorch_fetcher_class_init (GTorchFetcherClass *klass)
   klass->fetch_next = gtorch_fetcher_real_fetch_next;
   klass->end = gtorch_fetcher_real_end;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_FETCHER;
+  gtorch_references_add_type (&references_type);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-sample-private.h"
 
@@ -20,6 +21,9 @@
  * GTorchConcatDataset:
  *
  * The samples of one data set after those of the other.
+ *
+ * A data set that makes batches itself is asked once for all of its samples that are in a batch, which are
+ * then put in order.
  *
  * Since: 0.1
  */
@@ -45,17 +49,17 @@ gtorch_concat_dataset_get_length (GTorchDataset *dataset, GError **error)
   return ends[n - 1];
 }
 
-static GTorchSample *
-gtorch_concat_dataset_get_item (GTorchDataset *dataset, gint64 index, GCancellable *cancellable,
-                                GError **error)
+/* Finds the data set of a sample, and its index there; FALSE if there is no such sample. */
+static gboolean
+gtorch_concat_dataset_find (GTorchConcatDataset *self, gint64 index, gsize *dataset, gint64 *at,
+                            GError **error)
 {
-  GTorchConcatDataset *self = GTORCH_CONCAT_DATASET (dataset);
-  const gint64 length = gtorch_concat_dataset_get_length (dataset, error);
+  const gint64 length = gtorch_concat_dataset_get_length (GTORCH_DATASET (self), error);
   const gint64 *ends;
   gsize low = 0, high, n;
 
   if (!gtorch_index_check ("concat_dataset", index, length, error))
-    return NULL;
+    return FALSE;
   ends = gtorch_size_get_values (self->ends, &n);
   for (high = n - 1; low < high;)
     {
@@ -66,8 +70,105 @@ gtorch_concat_dataset_get_item (GTorchDataset *dataset, gint64 index, GCancellab
       else
         low = middle + 1;
     }
-  return gtorch_dataset_get_item (self->datasets->pdata[low],
-                                  low > 0 ? index - ends[low - 1] : index, cancellable, error);
+  *dataset = low;
+  *at = low > 0 ? index - ends[low - 1] : index;
+  return TRUE;
+}
+
+static GTorchSample *
+gtorch_concat_dataset_get_item (GTorchDataset *dataset, gint64 index, GCancellable *cancellable,
+                                GError **error)
+{
+  GTorchConcatDataset *self = GTORCH_CONCAT_DATASET (dataset);
+  gsize which;
+  gint64 at;
+
+  if (!gtorch_concat_dataset_find (self, index, &which, &at, error))
+    return NULL;
+  return gtorch_dataset_get_item (self->datasets->pdata[which], at, cancellable, error);
+}
+
+gboolean
+gtorch_concat_dataset_has_batch (GTorchDataset *dataset)
+{
+  GTorchConcatDataset *self = GTORCH_CONCAT_DATASET (dataset);
+  guint i;
+
+  for (i = 0; i < self->datasets->len; i++)
+    if (gtorch_dataset_has_batch (self->datasets->pdata[i]))
+      return TRUE;
+  return FALSE;
+}
+
+/* Which samples of a batch a data set has: their indices there, and their places in the batch. */
+typedef struct
+{
+  GArray *indices, *places; /* NULL: none */
+} Share;
+
+static GTorchSample *
+join_shares (GTorchConcatDataset *self, const Share *shares, GCancellable *cancellable,
+             GError **error)
+{
+  g_autofree GTorchSample **batches = g_new0 (GTorchSample *, self->datasets->len);
+  g_autofree GTorchSamplePart *parts = g_new0 (GTorchSamplePart, self->datasets->len);
+  GTorchSample *batch = NULL;
+  guint n = 0, i;
+
+  for (i = 0; i < self->datasets->len; i++)
+    {
+      GArray *indices = shares[i].indices;
+
+      if (indices == NULL)
+        continue;
+      batches[n] =
+          gtorch_dataset_get_batch (self->datasets->pdata[i], (gint64 *) (gpointer) indices->data,
+                                    indices->len, cancellable, error);
+      if (batches[n] == NULL)
+        break;
+      parts[n++] = (GTorchSamplePart){ g_strdup_printf (_ ("data set %u"), i),
+                                       (gint64 *) (gpointer) shares[i].places->data, indices->len };
+    }
+  if (i == self->datasets->len)
+    batch = n > 1 ? gtorch_sample_join (batches, parts, n, error) : g_steal_pointer (&batches[0]);
+  for (i = 0; i < n; i++)
+    {
+      g_clear_pointer (&batches[i], gtorch_sample_unref);
+      g_free (parts[i].name);
+    }
+  return batch;
+}
+
+static GTorchSample *
+gtorch_concat_dataset_get_batch (GTorchDataset *dataset, const gint64 *indices, gsize n,
+                                 GCancellable *cancellable, GError **error)
+{
+  GTorchConcatDataset *self = GTORCH_CONCAT_DATASET (dataset);
+  g_autofree Share *shares = g_new0 (Share, self->datasets->len + 1);
+  GTorchSample *batch = NULL;
+  gint64 i, at;
+  gsize which;
+
+  for (i = 0; i < (gint64) n; i++)
+    {
+      if (!gtorch_concat_dataset_find (self, indices[i], &which, &at, error))
+        break;
+      if (shares[which].indices == NULL)
+        {
+          shares[which].indices = g_array_new (FALSE, FALSE, sizeof (gint64));
+          shares[which].places = g_array_new (FALSE, FALSE, sizeof (gint64));
+        }
+      g_array_append_val (shares[which].indices, at);
+      g_array_append_val (shares[which].places, i);
+    }
+  if (i == (gint64) n)
+    batch = join_shares (self, shares, cancellable, error);
+  for (i = 0; i < self->datasets->len; i++)
+    {
+      g_clear_pointer (&shares[i].indices, g_array_unref);
+      g_clear_pointer (&shares[i].places, g_array_unref);
+    }
+  return batch;
 }
 
 static void
@@ -81,6 +182,14 @@ gtorch_concat_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_concat_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_CONCAT_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType concat_references = { .look = gtorch_concat_dataset_add_references };
+
+static void
 gtorch_concat_dataset_class_init (GTorchConcatDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -88,6 +197,9 @@ gtorch_concat_dataset_class_init (GTorchConcatDatasetClass *klass)
   G_OBJECT_CLASS (klass)->finalize = gtorch_concat_dataset_finalize;
   dataset_class->get_length = gtorch_concat_dataset_get_length;
   dataset_class->get_item = gtorch_concat_dataset_get_item;
+  dataset_class->get_batch = gtorch_concat_dataset_get_batch;
+  concat_references.type = GTORCH_TYPE_CONCAT_DATASET;
+  gtorch_references_add_type (&concat_references);
 }
 
 static void
@@ -300,11 +412,21 @@ gtorch_chain_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_chain_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_CHAIN_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType chain_references = { .look = gtorch_chain_dataset_add_references };
+
+static void
 gtorch_chain_dataset_class_init (GTorchChainDatasetClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = gtorch_chain_dataset_finalize;
   GTORCH_DATASET_CLASS (klass)->get_length = gtorch_chain_dataset_get_length;
   GTORCH_ITERABLE_DATASET_CLASS (klass)->iterate = gtorch_chain_dataset_iterate;
+  chain_references.type = GTORCH_TYPE_CHAIN_DATASET;
+  gtorch_references_add_type (&chain_references);
 }
 
 static void
@@ -454,6 +576,14 @@ gtorch_stack_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_stack_dataset_add_references (gpointer self, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_STACK_DATASET (self)->datasets, references);
+}
+
+static GTorchReferencesType stack_references = { .look = gtorch_stack_dataset_add_references };
+
+static void
 gtorch_stack_dataset_class_init (GTorchStackDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -462,6 +592,8 @@ gtorch_stack_dataset_class_init (GTorchStackDatasetClass *klass)
   dataset_class->get_length = gtorch_stack_dataset_get_length;
   dataset_class->get_item = gtorch_stack_dataset_get_item;
   dataset_class->get_batch = gtorch_stack_dataset_get_batch;
+  stack_references.type = GTORCH_TYPE_STACK_DATASET;
+  gtorch_references_add_type (&stack_references);
 }
 
 static void

@@ -15,6 +15,8 @@
 #include "data/gtorch-sample-private.h"
 #include "device/gtorch-device-private.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "dispatch/gtorch-op-private.h"
+#include "elements/gtorch-tensor-create.h"
 #include "elements/gtorch-tensor-geometry.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-ops.h"
@@ -183,30 +185,33 @@ stack (Collation *self, GTorchSample **samples, gsize n, GError **error)
   return g_steal_pointer (&batch);
 }
 
-GTorchImpl *
-gtorch_sample_gather (const gchar *op, GTorchImpl *rows, const gint64 *indices, gsize n,
-                      GError **error)
+GTorchTensor *
+gtorch_sample_select_rows (GTorchTensor *rows, const gint64 *indices, gsize n, GError **error)
 {
+  GTORCH_HOLD_TENSOR (rows);
+  const GTorchAttr first_dim = { .i = 0 };
+  GTorchImpl *impl = gtorch_tensor_unwrap (rows);
+  g_autoptr (GTorchTensor) index =
+      gtorch_tensor_new_from_ints (indices, n, (gint64[]){ n }, 1, GTORCH_DTYPE_INT64,
+                                   gtorch_impl_device (impl), error);
+  g_autoptr (GTorchImpl) batch = NULL;
+  GTorchImpl *inputs[] = { impl, NULL };
   gint64 shape[GTORCH_MAX_DIMS];
-  GTorchImpl *batch;
-  gsize size, i, run;
-  gchar *to;
 
-  memcpy (shape, rows->shape, rows->n_dims * sizeof (gint64));
-  shape[0] = n;
-  if (!gtorch_impl_sync (rows, error)
-      || (batch = gtorch_sample_alloc (op, rows->dtype, shape, rows->n_dims, error)) == NULL)
+  if (index == NULL)
     return NULL;
-  size = batch->numel > 0 ? gtorch_impl_n_bytes (batch) / n : 0;
-  to = size > 0 ? gtorch_impl_data (batch) : NULL;
-  for (i = 0; size > 0 && i < n; i += run)
-    {
-      for (run = 1; i + run < n && indices[i + run] == indices[i] + (gint64) run; run++)
-        continue;
-      memcpy (to + i * size, (gchar *) gtorch_impl_data (rows) + (gsize) indices[i] * size,
-              run * size);
-    }
-  return batch;
+  if (g_private_get (&pins_batches) == NULL || impl->device != gtorch_device_cpu ()
+      || impl->autograd != NULL)
+    return gtorch_tensor_index_select (rows, 0, index, error);
+  memcpy (shape, impl->shape, impl->n_dims * sizeof (gint64));
+  shape[0] = n;
+  inputs[1] = gtorch_tensor_unwrap (index);
+  batch = gtorch_sample_alloc ("tensor_dataset", impl->dtype, shape, impl->n_dims, error);
+  if (batch == NULL
+      || !gtorch_op_run_into (&gtorch_ops[GTORCH_OP_INDEX_SELECT], inputs, 2, &first_dim, batch,
+                              error))
+    return NULL;
+  return gtorch_tensor_wrap (g_steal_pointer (&batch));
 }
 
 /* --- numbers --- */

@@ -44,8 +44,19 @@ gboolean gtorch_sample_pin_batches (gboolean pin);
 /* Returns a new contiguous tensor of the CPU for a batch that this thread makes. */
 GTorchImpl *gtorch_sample_alloc (const gchar *op, guint dtype, const gint64 *shape, guint n_dims,
                                  GError **error);
-/* Copies rows of a contiguous tensor of the CPU, which is held, into a new one; each index is in range. */
-GTorchImpl *gtorch_sample_gather (const gchar *op, GTorchImpl *rows, const gint64 *indices, gsize n,
-                                  GError **error);
+/* The samples of a batch that are of one data set. */
+typedef struct
+{
+  gchar *name;    /* for messages */
+  gint64 *places; /* where they are in the batch */
+  gsize n;
+} GTorchSamplePart;
+
+/* Makes one batch of a batch for each part. */
+GTorchSample *gtorch_sample_join (GTorchSample **batches, const GTorchSamplePart *parts,
+                                  guint n_parts, GError **error);
+/* Copies rows of a tensor, on its device, into a batch that this thread makes. */
+GTorchTensor *gtorch_sample_select_rows (GTorchTensor *rows, const gint64 *indices, gsize n,
+                                         GError **error);
 
 G_END_DECLS

@@ -11,6 +11,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-sampler-private.h"
 
@@ -123,6 +124,14 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_subset_add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_references_add_object (references, GTORCH_SUBSET (object)->dataset);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_subset_add_references };
+
+static void
 gtorch_subset_class_init (GTorchSubsetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -133,6 +142,8 @@ gtorch_subset_class_init (GTorchSubsetClass *klass)
   dataset_class->get_item = gtorch_subset_get_item;
   dataset_class->get_batch = gtorch_subset_get_batch;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_SUBSET;
+  gtorch_references_add_type (&references_type);
 }
 
 static void

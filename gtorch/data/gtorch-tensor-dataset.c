@@ -7,12 +7,10 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-references-private.h"
 #include "data/gtorch-dataset-private.h"
 #include "data/gtorch-sample-private.h"
-#include "device/gtorch-device-private.h"
-#include "elements/gtorch-tensor-create.h"
 #include "gtorch-tensor-ops.h"
-#include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -87,23 +85,6 @@ gtorch_tensor_dataset_get_item (GTorchDataset *dataset, gint64 index, GCancellab
   return pack (parts);
 }
 
-/* Rows that lie side by side in the host's memory are copied straight to their places; others are
- * selected by an operation. */
-static GTorchTensor *
-select_rows (GTorchTensor *tensor, const gint64 *indices, gsize n, GError **error)
-{
-  GTORCH_HOLD_TENSOR (tensor);
-  g_autoptr (GTorchTensor) index = NULL;
-  GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-
-  if (impl->storage != NULL && impl->device == gtorch_device_cpu () && impl->is_contiguous
-      && impl->autograd == NULL)
-    return gtorch_tensor_wrap (gtorch_sample_gather ("tensor_dataset", impl, indices, n, error));
-  index = gtorch_tensor_new_from_ints (indices, n, (gint64[]){ n }, 1, GTORCH_DTYPE_INT64,
-                                       impl->device, error);
-  return index != NULL ? gtorch_tensor_index_select (tensor, 0, index, error) : NULL;
-}
-
 static GTorchSample *
 gtorch_tensor_dataset_get_batch (GTorchDataset *dataset, const gint64 *indices, gsize n,
                                  GCancellable *cancellable, GError **error)
@@ -122,7 +103,7 @@ gtorch_tensor_dataset_get_batch (GTorchDataset *dataset, const gint64 *indices, 
       GTorchTensor *rows = NULL;
 
       if (!g_cancellable_set_error_if_cancelled (cancellable, error))
-        rows = select_rows (self->tensors->pdata[i], indices, n, error);
+        rows = gtorch_sample_select_rows (self->tensors->pdata[i], indices, n, error);
       if (rows == NULL)
         {
           drop_parts (parts);
@@ -141,6 +122,14 @@ gtorch_tensor_dataset_finalize (GObject *object)
 }
 
 static void
+gtorch_tensor_dataset_add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_datasets_add_references (GTORCH_TENSOR_DATASET (object)->tensors, references);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_tensor_dataset_add_references };
+
+static void
 gtorch_tensor_dataset_class_init (GTorchTensorDatasetClass *klass)
 {
   GTorchDatasetClass *dataset_class = GTORCH_DATASET_CLASS (klass);
@@ -149,6 +138,8 @@ gtorch_tensor_dataset_class_init (GTorchTensorDatasetClass *klass)
   dataset_class->get_length = gtorch_tensor_dataset_get_length;
   dataset_class->get_item = gtorch_tensor_dataset_get_item;
   dataset_class->get_batch = gtorch_tensor_dataset_get_batch;
+  references_type.type = GTORCH_TYPE_TENSOR_DATASET;
+  gtorch_references_add_type (&references_type);
 }
 
 static void

@@ -246,6 +246,10 @@ const GTorchArgSpec *gtorch_op_find_arg (const GTorchOpClass *op, gboolean tenso
 /* Runs one call. `outputs` receives n_outputs new references; in-place calls write nothing to it. */
 gboolean gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                         const GTorchAttr *attrs, GTorchImpl **outputs, GError **error);
+/* Runs a call of an operation of one output, no view, whose result is written into a contiguous tensor of its
+ * shape, dtype and device that is not in use elsewhere. No gradient is recorded. */
+gboolean gtorch_op_run_into (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                             const GTorchAttr *attrs, GTorchImpl *output, GError **error);
 gboolean gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
                                  const GTorchAttr *attrs, GError **error);
 

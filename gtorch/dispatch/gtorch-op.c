@@ -448,6 +448,25 @@ failed:
   return FALSE;
 }
 
+gboolean
+gtorch_op_run_into (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
+                    const GTorchAttr *attrs, GTorchImpl *output, GError **error)
+{
+  GTorchOpCall call;
+  gboolean success;
+  guint hold;
+
+  g_assert (op->n_outputs == 1 && !(op->flags & GTORCH_OP_FLAG_VIEW) && output->is_contiguous);
+  hold = gtorch_hold_begin (inputs, n_inputs);
+  init_call (&call, op, inputs, n_inputs, attrs, FALSE);
+  call.outputs[0] = output;
+  success = run (&call, error);
+  gtorch_unhold (hold);
+  if (!success)
+    gtorch_call_name_error (&call, error);
+  return success;
+}
+
 /* Checks that a tensor can be written to: its memory is not read-only, and its elements do not share
  * memory. */
 static gboolean

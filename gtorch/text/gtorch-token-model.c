@@ -161,12 +161,14 @@ parse_merges (GTorchTokenModel *model, const GTorchJsonNode *node, GError **erro
       id = gtorch_vocab_lookup (model->vocab, whole->str, whole->len);
       if (id_a < 0 || id_b < 0 || id < 0)
         {
+          g_autofree gchar *first = g_strndup (a, n_a);
+
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        _ ("tokenizer: model: merge %d: the token “%s” is not in the vocabulary"),
                        rank,
                        gtorch_name_str (id < 0     ? whole->str
                                         : id_b < 0 ? b
-                                                   : item->string));
+                                                   : first));
           return FALSE;
         }
       pair = pair_of (id_a, id_b);

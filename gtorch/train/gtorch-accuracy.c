@@ -80,7 +80,8 @@ gtorch_accuracy_update (GTorchMetric *metric, GTorchTensor *output, GTorchTensor
   if (!gtorch_metric_check_target ("accuracy", target, error)
       || !gtorch_classes_find (&classes, "accuracy", gtorch_tensor_unwrap (output),
                                gtorch_tensor_unwrap (target), 0, self->top_k, self->ignore_index,
-                               error))
+                               error)
+      || !gtorch_classes_check (&classes, "accuracy", error))
     return FALSE;
   device = gtorch_impl_device (classes.hits);
   correct = OP (sum, classes.hits, NULL, 0, FALSE, GTORCH_DTYPE_INT64);

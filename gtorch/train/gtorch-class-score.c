@@ -146,7 +146,8 @@ gtorch_class_score_update (GTorchMetric *metric, GTorchTensor *output, GTorchTen
 
   if (!gtorch_metric_check_classes (op, n, error) || !gtorch_metric_check_target (op, target, error)
       || !gtorch_classes_find (&classes, op, gtorch_tensor_unwrap (output),
-                               gtorch_tensor_unwrap (target), n, 1, priv->ignore_index, error))
+                               gtorch_tensor_unwrap (target), n, 1, priv->ignore_index, error)
+      || !gtorch_classes_check (&classes, op, error))
     return FALSE;
   device = gtorch_impl_device (classes.target);
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)

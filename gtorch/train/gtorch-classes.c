@@ -23,6 +23,7 @@ gtorch_classes_clear (GTorchClasses *classes)
   g_clear_pointer (&classes->target, gtorch_impl_unref);
   g_clear_pointer (&classes->hits, gtorch_impl_unref);
   g_clear_pointer (&classes->counted, gtorch_impl_unref);
+  g_clear_pointer (&classes->is_nan, gtorch_impl_unref);
 }
 
 /* Are these scores, with the dimension of the classes behind that of the batch? For no batch it is the only
@@ -109,7 +110,7 @@ gtorch_classes_find (GTorchClasses *classes, const gchar *op, GTorchImpl *output
 {
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   const gint64 flat = -1;
-  GTorchImpl *best, *wide, *hits, *whole, *counted = NULL;
+  GTorchImpl *best, *wide, *hits, *whole, *counted = NULL, *greatest = NULL, *is_nan = NULL;
   gint64 at;
   gboolean scores;
   guint dim;
@@ -123,7 +124,8 @@ gtorch_classes_find (GTorchClasses *classes, const gchar *op, GTorchImpl *output
 
       if (!gtorch_op_topk (output, top_k, at, TRUE, FALSE, &values, &indices, error))
         return FALSE;
-      gtorch_formula_keep (&f, values);
+      greatest = gtorch_formula_keep (&f, values);
+      greatest = OP (narrow, greatest, at, 0, 1);
       best = gtorch_formula_keep (&f, indices);
       wide = OP (unsqueeze, target, at);
       hits = OP (eq, best, wide);
@@ -131,12 +133,24 @@ gtorch_classes_find (GTorchClasses *classes, const gchar *op, GTorchImpl *output
     }
   else
     {
-      best = scores ? OP (argmax, output, &at, 1, FALSE) : output;
+      best = output;
+      if (scores && !gtorch_op_max_dim (output, at, FALSE, &greatest, &best, error))
+        return FALSE;
+      if (scores)
+        {
+          gtorch_formula_keep (&f, greatest);
+          gtorch_formula_keep (&f, best);
+        }
       hits = OP (eq, best, target);
       best = OP (to_dtype, best, GTORCH_DTYPE_INT64);
       best = OP (reshape, best, &flat, 1);
     }
   hits = OP (reshape, hits, &flat, 1);
+  if (greatest != NULL && gtorch_dtype_is_floating_point (greatest->dtype))
+    {
+      is_nan = OP (isnan, greatest); /* where any score is NaN, the greatest is */
+      is_nan = OP (reshape, is_nan, &flat, 1);
+    }
   whole = OP (to_dtype, target, GTORCH_DTYPE_INT64);
   whole = OP (reshape, whole, &flat, 1);
   if (ignore_index != GTORCH_NONE)
@@ -153,8 +167,73 @@ gtorch_classes_find (GTorchClasses *classes, const gchar *op, GTorchImpl *output
     gtorch_impl_ref (whole),
     gtorch_impl_ref (hits),
     counted != NULL ? gtorch_impl_ref (counted) : NULL,
+    is_nan != NULL ? gtorch_impl_ref (is_nan) : NULL,
+    scores ? output->shape[dim] : n_classes,
   };
   return TRUE;
+}
+
+static GTorchImpl *
+find_outside (GTorchFormula *f, GTorchImpl *classes, gint64 n)
+{
+  GTorchImpl *zero = gtorch_formula_keep (f, gtorch_impl_new_int (0));
+  GTorchImpl *end = gtorch_formula_keep (f, gtorch_impl_new_int (n));
+  GTorchImpl *below = GTORCH_FORMULA_OP (f, lt, classes, zero);
+  GTorchImpl *beyond = GTORCH_FORMULA_OP (f, ge, classes, end);
+
+  return GTORCH_FORMULA_OP (f, logical_or, below, beyond);
+}
+
+/* Takes cell 1 of one cell where a flag holds: an index that is out of range is what every device reports,
+ * without a wait of the host. */
+static gboolean
+refuse_any (GTorchImpl *flags, GTorchImpl *counted, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  const gint64 one = 1;
+  GTorchImpl *cell = gtorch_formula_keep (&f, gtorch_op_full (&one, 1, 0, GTORCH_DTYPE_BOOL,
+                                                              gtorch_impl_device (flags), f.error));
+  GTorchImpl *places;
+
+  if (counted != NULL)
+    flags = OP (logical_and, flags, counted);
+  places = OP (to_dtype, flags, GTORCH_DTYPE_INT64);
+  OP (index_select, cell, 0, places);
+  return !f.failed;
+}
+
+gboolean
+gtorch_classes_check (const GTorchClasses *classes, const gchar *op, GError **error)
+{
+  GError *local = NULL;
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (&local);
+  gint code = GTORCH_ERROR_INVALID;
+
+  if (classes->is_nan != NULL)
+    refuse_any (classes->is_nan, classes->counted, &local);
+  if (local == NULL && classes->n > 0)
+    {
+      GTorchImpl *outside = find_outside (&f, classes->target, classes->n);
+
+      code = GTORCH_ERROR_INDEX;
+      if (!f.failed)
+        refuse_any (outside, classes->counted, &local);
+    }
+  if (local == NULL)
+    return TRUE;
+  if (g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_INDEX))
+    {
+      g_clear_error (&local);
+      if (code == GTORCH_ERROR_INVALID)
+        g_set_error (&local, GTORCH_ERROR, code,
+                     _ ("%s: scores are NaN, which have no greatest one"), op);
+      else
+        g_set_error (&local, GTORCH_ERROR, code,
+                     _ ("%s: a class is none of the %" PRId64 ", which begin with 0"), op,
+                     classes->n);
+    }
+  g_propagate_error (error, local);
+  return FALSE;
 }
 
 GTorchImpl *

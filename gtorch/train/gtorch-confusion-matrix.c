@@ -69,7 +69,8 @@ gtorch_confusion_matrix_update (GTorchMetric *metric, GTorchTensor *output, GTor
   if (!gtorch_metric_check_classes ("confusion_matrix", n, error)
       || !gtorch_metric_check_target ("confusion_matrix", target, error)
       || !gtorch_classes_find (&classes, "confusion_matrix", gtorch_tensor_unwrap (output),
-                               gtorch_tensor_unwrap (target), n, 1, self->ignore_index, error))
+                               gtorch_tensor_unwrap (target), n, 1, self->ignore_index, error)
+      || !gtorch_classes_check (&classes, "confusion_matrix", error))
     return FALSE;
   matrix = gtorch_metric_state_on (metric, "matrix", shape, 2, gtorch_impl_device (classes.target),
                                    error);

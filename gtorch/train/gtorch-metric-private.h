@@ -21,10 +21,12 @@ gboolean gtorch_metric_accumulate (GTorchMetric *self, const gchar *name, GTorch
 /* What classification metrics look at: classes as flat int64 on the device of the outputs. */
 typedef struct
 {
-  GTorchImpl *predicted; /* flat; NULL where top-k was asked for */
+  GTorchImpl *predicted; /* flat, a number below all classes where scores are NaN; NULL for top-k */
   GTorchImpl *target;    /* flat */
   GTorchImpl *hits;      /* flat bools: is the prediction right? */
   GTorchImpl *counted;   /* flat bools; NULL: all */
+  GTorchImpl *is_nan;    /* flat bools: is a score NaN? NULL: none can be */
+  gint64 n;              /* classes; 0: not known, there are no scores */
 } GTorchClasses;
 
 /* The outputs are scores, which have one dimension, the classes, more than the targets, or classes; FALSE
@@ -33,6 +35,9 @@ typedef struct
 gboolean gtorch_classes_find (GTorchClasses *classes, const gchar *op, GTorchImpl *output,
                               GTorchImpl *target, gint64 n_classes, gint64 top_k,
                               gint64 ignore_index, GError **error);
+/* Fails, as far as the device tells at once, if something is counted whose scores are NaN, or whose target is
+ * none of the classes: GTORCH_ERROR_INVALID, GTORCH_ERROR_INDEX. */
+gboolean gtorch_classes_check (const GTorchClasses *classes, const gchar *op, GError **error);
 void gtorch_classes_clear (GTorchClasses *classes);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchClasses, gtorch_classes_clear)
 /* Classes as they are, and those that there are not as a number below -n. */

@@ -87,16 +87,6 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
                    gtorch_dtype_get_name (settings->autocast));
       return FALSE;
     }
-  if (settings->graph && (settings->accumulate_steps > 1 || settings->scaler != NULL))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   settings->scaler != NULL
-                       ? _ ("trainer: graph and a scaler are set: a captured step has no scaler")
-                       : _ ("trainer: graph is set and accumulate_steps is %" PRId64
-                            ": a captured step has one batch"),
-                   settings->accumulate_steps);
-      return FALSE;
-    }
   evaluating = settings->patience > 0         ? "patience"
                : settings->save_best          ? "save_best"
                : settings->evaluate_every > 0 ? "evaluate_every"

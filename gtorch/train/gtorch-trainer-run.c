@@ -127,6 +127,8 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
     }
   if (run->settings.graph && !gtorch_optimizer_get_capturable (priv->optimizer))
     gtorch_optimizer_set_capturable (priv->optimizer, TRUE);
+  if (run->settings.graph && run->settings.scaler != NULL)
+    g_object_set (run->settings.scaler, "capturable", TRUE, NULL);
   count_steps (run);
   return run;
 }

@@ -9,6 +9,7 @@
 #include "train/gtorch-trainer-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "data/gtorch-sample-collate.h"
@@ -23,18 +24,28 @@
 /* Steps before the capture, so that states of the optimizer and plans of libraries are made outside of it. */
 #define WARMUP 3
 
+/* A step of one batch is one graph. Of a step of several, the passes of the first batch are a graph, which
+ * writes the gradients, those of each further one another, which adds to them, and what the optimizer does
+ * with them a third. So a step may have fewer batches, or some that are computed without a graph. */
 struct _GTorchTrainerGraph
 {
   guint n_steps; /* before the capture */
   GTorchCUDAGraph *graph;
-  GTorchSample *inputs; /* what the graph reads */
-  GTorchTensor *loss;   /* what it writes */
+  GTorchCUDAGraph *further, *update; /* NULL: a step is one graph */
+  GPtrArray *params, *grads;         /* with these: the parameters that have gradients, and these */
+  GTorchSample *inputs;              /* what the graphs read */
+  GTorchTensor *loss, *further_loss; /* what they write */
 };
 
 void
 gtorch_trainer_graph_free (GTorchTrainerGraph *graph)
 {
   g_clear_object (&graph->graph);
+  g_clear_object (&graph->further);
+  g_clear_object (&graph->update);
+  g_clear_pointer (&graph->params, g_ptr_array_unref);
+  g_clear_pointer (&graph->grads, g_ptr_array_unref);
+  g_clear_object (&graph->further_loss);
   g_clear_pointer (&graph->inputs, gtorch_sample_unref);
   g_clear_object (&graph->loss);
   g_free (graph);
@@ -160,18 +171,38 @@ add_loss (GTorchTrainerRun *run, GTorchTensor *loss, GError **error)
   return TRUE;
 }
 
+/* Lets the parameters have the gradients that graphs write, whatever handlers have done meanwhile. */
+static gboolean
+restore_grads (GTorchTrainerGraph *graph, GError **error)
+{
+  for (guint i = 0; i < graph->params->len; i++)
+    {
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (graph->params->pdata[i]);
+
+      if (grad != graph->grads->pdata[i]
+          && !gtorch_tensor_set_grad (graph->params->pdata[i], graph->grads->pdata[i], error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Before the first batch of a step. */
+static gboolean
+reset_grads (GTorchTrainerRun *run, GError **error)
+{
+  const gboolean is_fixed = run->graph != NULL && run->graph->update != NULL;
+
+  run->n_samples = 0;
+  return (!is_fixed || restore_grads (run->graph, error))
+         && gtorch_optimizer_zero_grad (run->priv->optimizer, !is_fixed, error);
+}
+
 static gboolean
 go_through (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
 {
   g_autoptr (GTorchTensor) loss = NULL;
   g_autoptr (GTorchTensor) scaled = NULL;
 
-  if (run->n_accumulated == 0)
-    {
-      run->n_samples = 0;
-      if (!gtorch_optimizer_zero_grad (run->priv->optimizer, TRUE, error))
-        return FALSE;
-    }
   loss = compute_loss (run, batch, error);
   scaled = loss != NULL ? scale_loss (run, loss, error) : NULL;
   if (scaled == NULL || !gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, error)
@@ -180,6 +211,12 @@ go_through (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
   run->n_accumulated++;
   run->n_samples += gtorch_trainer_count_samples (batch);
   return TRUE;
+}
+
+static gboolean
+compute_batch (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  return (run->n_accumulated > 0 || reset_grads (run, error)) && go_through (run, batch, error);
 }
 
 /* --- steps --- */
@@ -229,11 +266,17 @@ mean_loss (GTorchTrainerRun *run, GError **error)
 gboolean
 gtorch_trainer_run_step (GTorchTrainerRun *run, GError **error)
 {
-  const gboolean is_replayed = run->graph != NULL && run->loss == run->graph->loss;
+  const GTorchTrainerGraph *graph = run->graph;
+  const gboolean is_replayed = graph != NULL && run->loss == graph->loss;
   GPtrArray *schedules = run->priv->schedules;
   g_autoptr (GTorchTensor) loss = NULL;
 
-  if (!is_replayed && !update (run, error))
+  if (graph != NULL && graph->update != NULL)
+    {
+      if (!gtorch_cuda_graph_replay_on (graph->update, run->stream, error))
+        return FALSE;
+    }
+  else if (!is_replayed && !update (run, error))
     return FALSE;
   loss = mean_loss (run, error);
   run->step++;
@@ -261,30 +304,116 @@ copy_tensor (GTorchTensor *tensor, gpointer data, GError **error)
 }
 
 static gboolean
-compute_step (GTorchStream *stream, gpointer data, GError **error)
+capture_step (GTorchStream *stream, gpointer data, GError **error)
 {
   GTorchTrainerRun *run = data;
 
-  run->n_accumulated = 0;
-  return go_through (run, run->graph->inputs, error) && update (run, error);
+  return compute_batch (run, run->graph->inputs, error) && update (run, error);
 }
 
 static gboolean
+capture_first (GTorchStream *stream, gpointer data, GError **error)
+{
+  GTorchTrainerRun *run = data;
+
+  return compute_batch (run, run->graph->inputs, error);
+}
+
+static gboolean
+capture_further (GTorchStream *stream, gpointer data, GError **error)
+{
+  GTorchTrainerRun *run = data;
+
+  return go_through (run, run->graph->inputs, error);
+}
+
+static gboolean
+capture_update (GTorchStream *stream, gpointer data, GError **error)
+{
+  return update (data, error);
+}
+
+/* Captures what computes a loss, or, with `loss` NULL, does not. */
+static GTorchCUDAGraph *
+capture_one (GTorchTrainerRun *run, GTorchStreamFunc func, GTorchTensor **loss, GError **error)
+{
+  GTorchCUDAGraph *first = run->graph->graph;
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  gboolean result;
+
+  gtorch_cuda_graph_set_warmup_iterations (graph, 0);
+  run->n_accumulated = 0;
+  result = gtorch_cuda_graph_capture (graph, run->stream,
+                                      first != NULL ? gtorch_cuda_graph_get_pool (first) : NULL,
+                                      func, run, error);
+  run->n_accumulated = 0;
+  if (result && loss != NULL)
+    *loss = g_steal_pointer (&run->loss);
+  g_clear_object (&run->loss);
+  return result ? g_steal_pointer (&graph) : NULL;
+}
+
+/* The parameters of the optimizer that have gradients, and these. */
+static void
+find_grads (GTorchTrainerRun *run, GPtrArray **params, GPtrArray **grads)
+{
+  g_autoptr (GPtrArray) all = gtorch_optimizer_dup_params (run->priv->optimizer);
+
+  *params = g_ptr_array_new_with_free_func (g_object_unref);
+  *grads = g_ptr_array_new_with_free_func (g_object_unref);
+  for (guint i = 0; i < all->len; i++)
+    {
+      GTorchTensor *grad = gtorch_tensor_get_grad (all->pdata[i]);
+
+      if (grad == NULL)
+        continue;
+      g_ptr_array_add (*params, g_object_ref (all->pdata[i]));
+      g_ptr_array_add (*grads, grad);
+    }
+}
+
+/* A gradient that only further batches have would be written anew by each of them. */
+static gboolean
+check_grads (GTorchTrainerRun *run, GError **error)
+{
+  const GTorchTrainerGraph *graph = run->graph;
+  g_autoptr (GPtrArray) params = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
+
+  find_grads (run, &params, &grads);
+  for (guint i = 0; i < grads->len; i++)
+    if (i >= graph->grads->len || grads->pdata[i] != graph->grads->pdata[i])
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("trainer: graph is set and accumulate_steps is %" PRId64
+                        ": the first batch of a step gives the parameter of shape %s no gradient, "
+                        "and the next one does: a graph computes the same for all"),
+                     run->settings.accumulate_steps,
+                     gtorch_impl_shape_str (gtorch_tensor_unwrap (params->pdata[i])));
+        return FALSE;
+      }
+  return TRUE;
+}
+
+/* Before the first batch of a step. */
+static gboolean
 capture (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
 {
+  const gboolean accumulates = run->settings.accumulate_steps > 1;
   GTorchTrainerGraph *graph = run->graph;
-  gboolean result;
 
   graph->inputs = gtorch_sample_map_tensors (batch, copy_tensor, NULL, error);
   if (graph->inputs == NULL)
     return FALSE;
-  graph->graph = gtorch_cuda_graph_new ();
-  gtorch_cuda_graph_set_warmup_iterations (graph->graph, 0);
-  result = gtorch_cuda_graph_capture (graph->graph, run->stream, NULL, compute_step, run, error);
-  run->n_accumulated = 0;
-  if (result)
-    graph->loss = g_steal_pointer (&run->loss);
-  return result;
+  graph->graph = capture_one (run, accumulates ? capture_first : capture_step, &graph->loss, error);
+  if (graph->graph == NULL || !accumulates)
+    return graph->graph != NULL;
+  find_grads (run, &graph->params, &graph->grads);
+  graph->further = capture_one (run, capture_further, &graph->further_loss, error);
+  if (graph->further == NULL || !check_grads (run, error))
+    return FALSE;
+  graph->update = capture_one (run, capture_update, NULL, error);
+  return graph->update != NULL;
 }
 
 /* Copies the batch to where the graph reads; FALSE without an error if it has another shape. */
@@ -310,16 +439,44 @@ fill (GTorchTrainerGraph *graph, GTorchSample *batch, gboolean *fits, GError **e
   return TRUE;
 }
 
+/* A batch of several, of which the next replay overwrites the loss. */
+static gboolean
+replay_passes (GTorchTrainerRun *run, GError **error)
+{
+  GTorchTrainerGraph *graph = run->graph;
+  const gboolean is_first = run->n_accumulated == 0;
+  g_autoptr (GTorchTensor) loss = NULL;
+
+  if (is_first && !restore_grads (graph, error))
+    return FALSE;
+  if (!gtorch_cuda_graph_replay_on (is_first ? graph->graph : graph->further, run->stream, error))
+    return FALSE;
+  loss = copy_tensor (is_first ? graph->loss : graph->further_loss, NULL, error);
+  return loss != NULL && add_loss (run, loss, error);
+}
+
 static gboolean
 replay (GTorchTrainerRun *run, GTorchSample *batch, gboolean *fits, GError **error)
 {
-  if (!fill (run->graph, batch, fits, error) || !*fits)
+  GTorchTrainerGraph *graph = run->graph;
+
+  if (!fill (graph, batch, fits, error) || !*fits)
     return !*fits;
-  if (!gtorch_cuda_graph_replay_on (run->graph->graph, run->stream, error))
-    return FALSE;
-  run->n_accumulated = 1;
-  run->n_samples = gtorch_trainer_count_samples (batch);
-  g_set_object (&run->loss, run->graph->loss);
+  if (run->n_accumulated == 0)
+    run->n_samples = 0;
+  if (graph->update != NULL)
+    {
+      if (!replay_passes (run, error))
+        return FALSE;
+    }
+  else
+    {
+      if (!gtorch_cuda_graph_replay_on (graph->graph, run->stream, error))
+        return FALSE;
+      g_set_object (&run->loss, graph->loss);
+    }
+  run->n_accumulated++;
+  run->n_samples += gtorch_trainer_count_samples (batch);
   return TRUE;
 }
 
@@ -327,22 +484,21 @@ gboolean
 gtorch_trainer_run_batch (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
 {
   g_autoptr (GTorchSample) here = gtorch_trainer_run_move (run, batch, error);
+  GTorchTrainerGraph *graph;
   gboolean fits = FALSE;
 
   if (here == NULL)
     return FALSE;
   if (!run->settings.graph)
-    return go_through (run, here, error);
+    return compute_batch (run, here, error);
   if (run->graph == NULL)
     run->graph = g_new0 (GTorchTrainerGraph, 1);
-  if (run->graph->n_steps < WARMUP)
-    {
-      run->graph->n_steps++;
-      return go_through (run, here, error);
-    }
-  if (run->graph->graph == NULL && !capture (run, here, error))
+  graph = run->graph;
+  if (graph->graph == NULL && (run->n_accumulated > 0 || graph->n_steps++ < WARMUP))
+    return compute_batch (run, here, error);
+  if (graph->graph == NULL && !capture (run, here, error))
     return FALSE;
   if (!replay (run, here, &fits, error))
     return FALSE;
-  return fits || go_through (run, here, error);
+  return fits || compute_batch (run, here, error);
 }

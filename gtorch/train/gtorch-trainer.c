@@ -289,9 +289,11 @@ static const GTorchField fields[] = {
   /**
    * GTorchTrainer:graph:
    *
-   * Whether whole steps are captured in a [class@CUDAGraph] after a few, and replayed. Batches of another
-   * shape, such as the last one of an epoch, are computed without it. The optimizer becomes
-   * [property@Optimizer:capturable].
+   * Whether whole steps are captured in a [class@CUDAGraph] after a few, and replayed. With
+   * [property@Trainer:accumulate-steps] the passes of a batch are one graph, and what the optimizer does
+   * another. Batches of another shape, such as the last one of an epoch, are computed without it. The
+   * optimizer becomes [property@Optimizer:capturable] and the scaler [property@GradScaler:capturable], whose
+   * [signal@GradScaler::overflow] is not emitted by replays.
    *
    * Since: 0.1
    */

@@ -81,6 +81,12 @@ def checkpoint():
     return GLib.Bytes.new(out.getvalue())
 
 
+def checkpoint_writer():
+    made = GTorch.CheckpointWriter.new()
+    made.add_tensor(tensor())
+    return made
+
+
 def in_file(content):
     FILE.replace_contents(content.get_data(), None, False, Gio.FileCreateFlags.NONE, None)
     return FILE
@@ -139,6 +145,7 @@ BEGUN = {
         of_class('CheckpointFile'), 'load', lambda: Gio.MemoryInputStream.new_from_bytes(checkpoint()), 0, 0),
     'checkpoint_file_load_file': completes(
         of_class('CheckpointFile'), 'load_file', lambda: in_file(checkpoint()), False, 0, 0),
+    'checkpoint_writer_save_file': completes(checkpoint_writer, 'save_file', 0, FILE, 0),
     'data_loader_iter_next': completes(
         lambda: GTorch.DataLoader(dataset=Rows(), batch_size=2).iterate(), 'next'),
     'data_loader_run': completes(lambda: GTorch.DataLoader(dataset=Rows(), batch_size=2), 'run'),

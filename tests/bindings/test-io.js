@@ -63,6 +63,23 @@ tap.add('checkpoints_are_trees', () => {
     tap.equal(root.lookup('optimizer').lookup('param_groups').get_child(0).lookup('lr').get_double(), 0.1);
 });
 
+tap.add('checkpoints_are_written', () => {
+    const {DICT, LIST} = GTorch.CheckpointKind;
+    const writer = GTorch.CheckpointWriter.new();
+    const epochs = writer.add_container(LIST, [writer.add_int(3), writer.add_double(0.5)]);
+    const root = writer.add_container(DICT, [
+        writer.add_string('x'), writer.add_tensor(GTorch.ones([2])), writer.add_string('epochs'), epochs,
+    ]);
+    const stream = Gio.MemoryOutputStream.new_resizable();
+    tap.assert(writer.save(root, stream, null));
+    stream.close(null);
+    const bytes = stream.steal_as_bytes();
+    const read = GTorch.CheckpointFile.load_bytes(bytes, 0).get_root();
+    tap.equal(read.lookup('x').get_tensor().toArray(), [1, 1]);
+    tap.equal(read.lookup('epochs').get_child(1).get_double(), 0.5);
+    tap.throws(() => writer.add_container(DICT, [epochs, root]), error => error.message.includes('no key'));
+});
+
 tap.add('promises_are_kept', async () => {
     const array = await GTorch.npy_load_file_async(data('f4.npy'));
     tap.equal(array.toArray(), LABELS);

@@ -80,6 +80,18 @@ void checkpoints_are_trees () throws GLib.Error {
     check (root.lookup ("order").get_kind () == CheckpointKind.ORDERED_DICT, "kind");
 }
 
+void checkpoints_are_written () throws GLib.Error {
+    var writer = new CheckpointWriter ();
+    int[] pair = { writer.add_string ("x"), writer.add_tensor (ones ({ 2 })) };
+    var root = writer.add_container (CheckpointKind.DICT, pair);
+    var stream = new MemoryOutputStream.resizable ();
+
+    writer.save (root, stream, null);
+    stream.close ();
+    var read = CheckpointFile.load_bytes (stream.steal_as_bytes (), 0).get_root ();
+    check (read.lookup ("x").get_tensor ().sum ().item_double () == 2, "tensor");
+}
+
 async Tensor load () throws GLib.Error {
     return yield GTorch.npy_load_file_async (data ("f4.npy"), false, 0, Priority.DEFAULT, null);
 }
@@ -100,11 +112,12 @@ void functions_yield () throws GLib.Error {
 }
 
 int main () {
-    print ("1..5\n");
+    print ("1..6\n");
     test ("arrays_are_read_and_written", arrays_are_read_and_written);
     test ("archives_are_tables", archives_are_tables);
     test ("text_is_read_as_columns", text_is_read_as_columns);
     test ("checkpoints_are_trees", checkpoints_are_trees);
+    test ("checkpoints_are_written", checkpoints_are_written);
     test ("functions_yield", functions_yield);
     return failed ? 1 : 0;
 }

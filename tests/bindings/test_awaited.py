@@ -101,6 +101,12 @@ def picture():
     return GTorch.image_encode(one, 'png', 100) if has_pictures() else GLib.Bytes.new(b'')
 
 
+def writer():
+    made = GTorch.CheckpointWriter.new()
+    made.add_int(1)
+    return made
+
+
 def work():
     return group().all_reduce(GTorch.ones(2, device='cpu'), GTorch.ReduceOp.SUM)
 
@@ -110,6 +116,7 @@ OBJECTS = {
     'ArrowReader': arrow_reader,
     'CSVReader': csv_reader,
     'CheckpointFile': lambda: GTorch.CheckpointFile,
+    'CheckpointWriter': writer,
     'DataLoader': loader,
     'DataLoaderIter': lambda: loader().iterate(),
     'Device': lambda: GTorch.Device('cpu'),
@@ -135,6 +142,7 @@ ARGUMENTS = {
     'CSVReader.read_tensor_async': lambda: (0, 0),
     'CheckpointFile.load_async': lambda: (stream(checkpoint()), 0, 0),
     'CheckpointFile.load_file_async': lambda: (file(checkpoint()), False, 0, 0),
+    'CheckpointWriter.save_file_async': lambda: (0, file(), 0),
     'GradScaler.step_async': lambda: (trained(),),
     'Module.forward_async': lambda: (GTorch.ones(1, 2),),
     'ImageFolder.create_async': lambda: (pictures(), None, GTorch.ImageMode.RGB, 0),

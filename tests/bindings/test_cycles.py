@@ -292,6 +292,33 @@ def a_schedule_and_its_optimizer(w):
     net.schedule = GTorch.optim.lr_scheduler.StepLR(GTorch.optim.SGD([net.scale]), 2)
 
 
+class Rows(GTorch.Dataset):
+    def do_get_length(self):
+        return 4
+
+    def do_get_item(self, index, cancellable):
+        return GTorch.Sample.new_int(index)
+
+
+@kind
+def a_data_set_and_its_loader(w):
+    rows = Rows()
+    rows.w = w
+    rows.loader = GTorch.DataLoader(dataset=rows, batch_size=2)
+    iterator = rows.loader.iterate()
+    assert iterator.next(None) is not None
+    iterator.close()
+
+
+@kind
+def a_data_set_that_is_part_of_others(w):
+    rows = Rows()
+    rows.w = w
+    part = GTorch.Subset.new(rows, [0, 1])
+    both = GTorch.ConcatDataset.new([part, GTorch.StackDataset.new([rows])])
+    rows.loader = GTorch.DataLoader(dataset=both, sampler=GTorch.SequentialSampler.new(6))
+
+
 def finder(make):
     def check():
         if mixin is None:
@@ -331,6 +358,19 @@ def all_kinds_together_are_found():
 
 
 # --- objects that must survive ---
+
+
+@tap.case
+def a_loader_keeps_its_data_set():
+    rows = Rows()
+    rows.w = Witness()
+    gone = weakref.ref(rows.w)
+    loader = GTorch.DataLoader(dataset=GTorch.Subset.new(rows, [3, 1]), batch_size=2)
+    rows.loader = loader
+    del rows
+    gc.collect()
+    assert gone() is not None
+    assert loader.iterate().next(None).get_tensor().tolist() == [3, 1]
 
 
 class Log:

@@ -72,6 +72,37 @@ def what_is_saved_is_loaded():
 
 
 @tap.case
+def values_are_the_same_again():
+    values = {
+        'none': None, 'flags': (True, False), 'ints': [0, -1, 300, 70000, 2**40, -2**63, 2**63, -2**70, 2**3000],
+        'floats': [0.5, float('inf')], 'complex': 1 - 2j, 'text': 'nä\0m', 'bytes': [b'', b'\0\xff'],
+        'tuples': ((), (1, (2,))), 'sets': [{1, 'x'}, frozenset([(1, 2)])], 'size': GTorch.ones(2, 3).shape,
+        'dtype': GTorch.float16, 'device': GTorch.Device('cpu'), 'order': collections.OrderedDict(b=1, a=2),
+    }
+    found = again(values)
+    assert found == values and list(found) == list(values)
+    for name, value in values.items():
+        assert type(found[name]) is type(value), name
+    values['order']._metadata = {'version': 2}
+    assert again(values)['order']._metadata == {'version': 2}
+
+
+@tap.case
+def what_is_the_same_stays_so():
+    shared, inner = [1], []
+    pair = inner, shared
+    inner.extend([inner, pair])
+    found = again({'pair': pair, 'shared': shared, 'texts': ['x', 'x']})
+    assert found['pair'][1] is found['shared']
+    assert found['pair'][0][0] is found['pair'][0] and found['pair'][0][1] is found['pair']
+    deep = []
+    for _ in range(1500):
+        deep = [deep]
+    with raises(RecursionError, 'recursion'):
+        GTorch.save(deep, io.BytesIO())
+
+
+@tap.case
 def what_is_loaded_can_be_changed():
     tensor = again(GTorch.ones(3))
     tensor += 1

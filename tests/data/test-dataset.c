@@ -206,6 +206,150 @@ test_split_has_each_sample_once (void)
   g_assert_cmpstr (error->message, ==, "random_split: the fractions have the sum 1.1, not 1");
 }
 
+/* A data set of numbers and their names that makes batches itself. */
+#define TYPE_NAMED (named_get_type ())
+G_DECLARE_FINAL_TYPE (Named, named, TEST, NAMED, GTorchDataset)
+
+struct _Named
+{
+  GTorchDataset parent_instance;
+  gint64 first, width;
+  guint n_batches;
+};
+
+G_DEFINE_TYPE (Named, named, GTORCH_TYPE_DATASET)
+
+static gint64
+named_get_length (GTorchDataset *self, GError **error)
+{
+  return 4;
+}
+
+static GTorchSample *
+named_get_item (GTorchDataset *dataset, gint64 index, GCancellable *cancellable, GError **error)
+{
+  Named *self = TEST_NAMED (dataset);
+  g_autofree gchar *name = g_strdup_printf ("number %d", (gint) (self->first + index));
+  g_autoptr (GTorchTensor) tensor = gtorch_full (&self->width, 1, (gdouble) (self->first + index),
+                                                 GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), error);
+  const gchar *keys[] = { "x", "name", NULL };
+  GTorchSample *parts[] = { gtorch_sample_new_tensor (tensor), gtorch_sample_new_string (name) };
+  GTorchSample *sample = gtorch_sample_new_dict (keys, parts, 2, error);
+
+  gtorch_sample_unref (parts[0]);
+  gtorch_sample_unref (parts[1]);
+  return sample;
+}
+
+static GTorchSample *
+named_get_batch (GTorchDataset *dataset, const gint64 *indices, gsize n, GCancellable *cancellable,
+                 GError **error)
+{
+  g_autofree GTorchSample **samples = g_new (GTorchSample *, n);
+  GTorchSample *batch;
+  gsize i;
+
+  TEST_NAMED (dataset)->n_batches++;
+  for (i = 0; i < n; i++)
+    samples[i] = named_get_item (dataset, indices[i], cancellable, error);
+  batch = gtorch_sample_collate (samples, n, error);
+  for (i = 0; i < n; i++)
+    gtorch_sample_unref (samples[i]);
+  return batch;
+}
+
+static void
+named_class_init (NamedClass *klass)
+{
+  GTORCH_DATASET_CLASS (klass)->get_length = named_get_length;
+  GTORCH_DATASET_CLASS (klass)->get_item = named_get_item;
+  GTORCH_DATASET_CLASS (klass)->get_batch = named_get_batch;
+}
+
+static void
+named_init (Named *self)
+{
+  self->width = 3;
+}
+
+static Named *
+named_new (gint64 first)
+{
+  Named *self = g_object_new (TYPE_NAMED, NULL);
+
+  self->first = first;
+  return self;
+}
+
+static void
+assert_named (GTorchSample *batch, const gint64 *numbers, gsize n)
+{
+  GTorchTensor *x = gtorch_sample_get_tensor (gtorch_sample_lookup (batch, "x"));
+  GTorchSample *names = gtorch_sample_lookup (batch, "name");
+  g_autofree gdouble *values = NULL;
+  gsize n_values, i;
+
+  g_assert_nonnull (batch);
+  g_assert_cmpint (gtorch_tensor_get_numel (x), ==, 3 * (gint64) n);
+  g_assert_cmpint (gtorch_sample_get_n_children (names), ==, n);
+  values = gtorch_tensor_to_doubles (x, &n_values, NULL);
+  for (i = 0; i < n; i++)
+    {
+      g_autofree gchar *name = g_strdup_printf ("number %d", (gint) numbers[i]);
+
+      g_assert_cmpfloat (values[3 * i], ==, (gdouble) numbers[i]);
+      g_assert_cmpfloat (values[3 * i + 2], ==, (gdouble) numbers[i]);
+      g_assert_cmpstr (gtorch_sample_get_string (gtorch_sample_get_child (names, i, NULL)), ==,
+                       name);
+    }
+}
+
+static void
+test_batches_of_joined_data_sets (void)
+{
+  g_autoptr (Named) low = named_new (0);
+  g_autoptr (Named) high = named_new (10);
+  g_autoptr (Counted) plain = counted_new (2);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchConcatDataset) concat =
+      gtorch_concat_dataset_new ((GTorchDataset *[]){ GTORCH_DATASET (low), GTORCH_DATASET (high),
+                                                      GTORCH_DATASET (plain) },
+                                 3, &error);
+  const gint64 mixed[] = { 6, 0, -3, 2, 0 }, some[] = { 1, 0 }, wrong[] = { 3, 8 };
+  g_autoptr (GTorchSubset) subset = gtorch_subset_new (GTORCH_DATASET (concat), mixed, 5);
+  GTorchSample *batch;
+
+  /* Each is asked once, and one whose samples are not wanted is not. */
+  batch = gtorch_dataset_get_batch (GTORCH_DATASET (concat), mixed, 5, NULL, &error);
+  g_assert_no_error (error);
+  assert_named (batch, (gint64[]){ 12, 0, 13, 2, 0 }, 5);
+  gtorch_sample_unref (batch);
+  g_assert_cmpint (low->n_batches, ==, 1);
+  g_assert_cmpint (high->n_batches, ==, 1);
+  g_assert_cmpint (plain->n_asked, ==, 0);
+  batch = gtorch_dataset_get_batch (GTORCH_DATASET (subset), some, 2, NULL, &error);
+  g_assert_no_error (error);
+  assert_named (batch, (gint64[]){ 0, 12 }, 2);
+  gtorch_sample_unref (batch);
+
+  /* What cannot be put together is refused. */
+  g_assert_null (gtorch_dataset_get_batch (GTORCH_DATASET (concat), wrong, 2, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "concat_dataset: the batch of data set 0 has a dictionary of {x, name}, and "
+                   "that "
+                   "of data set 2 a tuple of 2: the kinds must be equal");
+  g_clear_error (&error);
+  high->width = 2;
+  g_assert_null (gtorch_dataset_get_batch (GTORCH_DATASET (concat), mixed, 5, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "concat_dataset: the batch of data set 0 has a tensor of float32 [3, 3], and "
+                   "that of data set 1 a tensor of float32 [2, 2] at [\"x\"]: the shapes behind "
+                   "the "
+                   "first dimension must be equal");
+}
+
 static void
 test_joined_data_sets (void)
 {
@@ -286,5 +430,6 @@ main (int argc, char **argv)
   ADD (subset_has_some);
   ADD (split_has_each_sample_once);
   ADD (joined_data_sets);
+  ADD (batches_of_joined_data_sets);
   return g_test_run ();
 }

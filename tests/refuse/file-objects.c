@@ -50,6 +50,14 @@ refuse_make_file_object (const gchar *type)
 
       return gtorch_csv_reader_new (stream);
     }
+  if (g_str_equal (type, "GTorchCheckpointWriter"))
+    {
+      GTorchCheckpointWriter *writer = gtorch_checkpoint_writer_new ();
+
+      for (guint i = 0; i < 8; i++) /* whichever number a function gets */
+        gtorch_checkpoint_writer_add_container (writer, GTORCH_CHECKPOINT_KIND_LIST, NULL, 0, NULL);
+      return writer;
+    }
   /* without content: only files have some */
   if (g_str_equal (type, "GTorchCheckpointFile"))
     return g_object_new (GTORCH_TYPE_CHECKPOINT_FILE, NULL);

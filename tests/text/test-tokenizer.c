@@ -180,6 +180,8 @@ test_refuses_files (void)
       "tokenizer: model: merge 0 is not two tokens with one blank between" },
     { MODEL ("\"merges\":[\"a b\",\"ab c\"]"), GTORCH_ERROR_FORMAT,
       "tokenizer: model: merge 1: the token “abc” is not in the vocabulary" },
+    { MODEL ("\"merges\":[[\"\",\"ab\"]]"), GTORCH_ERROR_FORMAT,
+      "tokenizer: model: merge 0: the token “” is not in the vocabulary" },
     { MODEL ("\"merges\":[],\"dropout\":0.5"), GTORCH_ERROR_NOT_SUPPORTED,
       "tokenizer: model: dropout is not supported" },
     { SECTION ("\"normalizer\":{\"type\":\"Precompiled\"}"), GTORCH_ERROR_NOT_SUPPORTED,

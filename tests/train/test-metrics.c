@@ -193,6 +193,64 @@ test_confusion_matrix_refuses_classes_outside (void)
                   "confusion_matrix: a class is none of the 3, which begin with 0");
 }
 
+/* A score that is NaN, and a class that there is not, are refused by all; the states stay. */
+static void
+test_metrics_refuse_what_cannot_be_counted (void)
+{
+  g_autoptr (GError) error = NULL;
+  GTorchMetric *metrics[] = {
+    GTORCH_METRIC (gtorch_accuracy_new (1)),
+    GTORCH_METRIC (gtorch_accuracy_new (2)),
+    GTORCH_METRIC (gtorch_confusion_matrix_new (3)),
+    GTORCH_METRIC (gtorch_precision_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, &error)),
+    GTORCH_METRIC (gtorch_f1_score_new (3, GTORCH_SCORE_AVERAGE_MICRO, &error)),
+  };
+  const gchar *const names[] = { "accuracy", "accuracy", "confusion_matrix", "precision",
+                                 "f1_score" };
+  const gdouble values[] = { 1, 2, 0, 0, NAN, 5 }, sound[] = { 1, 2, 0, 0, 4, 5 };
+  g_autoptr (GTorchTensor) bad = floats (values, 2, 3);
+  g_autoptr (GTorchTensor) good = floats (sound, 2, 3);
+  g_autoptr (GTorchTensor) target = ints ((const gint64[]){ 1, 2 }, 2);
+  g_autoptr (GTorchTensor) beyond = ints ((const gint64[]){ 1, 3 }, 2);
+  g_autoptr (GTorchTensor) below = ints ((const gint64[]){ -1, 2 }, 2);
+
+  g_assert_no_error (error);
+  for (guint i = 0; i < G_N_ELEMENTS (metrics); i++)
+    {
+      g_autofree gchar *nan_text =
+          g_strdup_printf ("%s: scores are NaN, which have no greatest one", names[i]);
+      g_autofree gchar *class_text =
+          g_strdup_printf ("%s: a class is none of the 3, which begin with 0", names[i]);
+
+      if (test_device () != gtorch_device_cpu ()) /* a GPU tells later */
+        continue;
+      assert_refused (metrics[i], bad, target, GTORCH_ERROR_INVALID, nan_text);
+      assert_refused (metrics[i], good, beyond, GTORCH_ERROR_INDEX, class_text);
+      assert_refused (metrics[i], good, below, GTORCH_ERROR_INDEX, class_text);
+    }
+  g_assert_true (isnan (value_of (metrics[0])));
+  update (metrics[0], good, target);
+  g_assert_cmpfloat (value_of (metrics[0]), ==, 1);
+  for (guint i = 0; i < G_N_ELEMENTS (metrics); i++)
+    g_object_unref (metrics[i]);
+}
+
+/* Neither the scores nor the class of a target that is not counted matters. */
+static void
+test_what_is_not_counted_may_be_anything (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchMetric) metric =
+      g_object_new (GTORCH_TYPE_ACCURACY, "ignore-index", (gint64) -100, NULL);
+  const gdouble values[] = { 1, 2, 0, 0, NAN, 5 };
+  g_autoptr (GTorchTensor) output = floats (values, 2, 3);
+  g_autoptr (GTorchTensor) target = ints ((const gint64[]){ 1, -100 }, 2);
+
+  g_assert_true (gtorch_metric_update (metric, output, target, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (value_of (metric), ==, 1);
+}
+
 /* predicted 1 0 2 1 1 0, true 1 2 2 0 1 0 */
 static void
 test_scores_average_as_told (void)
@@ -376,6 +434,8 @@ main (int argc, char **argv)
   ADD (accuracy_refuses_other_shapes);
   ADD (confusion_matrix_has_targets_as_rows);
   ADD (confusion_matrix_refuses_classes_outside);
+  ADD (metrics_refuse_what_cannot_be_counted);
+  ADD (what_is_not_counted_may_be_anything);
   ADD (scores_average_as_told);
   ADD (scores_without_average_are_one_for_each_class);
   ADD (means_take_weights);

@@ -69,6 +69,31 @@ pre_base (const GTorchBlocks *blocks, gint64 pre)
       memcpy (dense + b * (SIZE), base + offsets[b], (SIZE));    \
   }
 
+/* How many bytes of the next blocks the processor is told of. It sees by itself that a block is read in
+ * order once it has waited for the first lines: rows of 4 kB in random order take 1.5 times as long without
+ * this. */
+#define AHEAD 512
+#define LINE  64
+
+/* Copies blocks, those that follow each other together. */
+static void
+get_blocks (char *dense, const char *base, const gint64 *offsets, gint64 n, gsize block)
+{
+  const gint64 distance = MAX (AHEAD / (gint64) block, 1);
+  gint64 b, i;
+  gsize at;
+
+  for (b = 0; b < n; b += i)
+    {
+      for (i = 1; b + i < n && offsets[b + i] == offsets[b] + i * (gint64) block; i++)
+        continue;
+      if (b + i - 1 + distance < n)
+        for (at = 0; at < MIN (block, AHEAD); at += LINE)
+          __builtin_prefetch (base + offsets[b + i - 1 + distance] + at);
+      memcpy (dense + (gsize) b * block, base + offsets[b], (gsize) i * block);
+    }
+}
+
 /* Copies the blocks [b, b_end) of one position of the leading dimensions. */
 static void
 get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
@@ -96,9 +121,8 @@ get_range (const Run *run, gint64 pre, gint64 b, gint64 b_end)
         EACH (16)
         return;
       default:
-        for (; b < b_end; b++)
-          memcpy (run->dense + (gsize) (pre * blocks->n_index + b) * block,
-                  base + blocks->offsets[b], block);
+        get_blocks (run->dense + (gsize) (pre * blocks->n_index + b) * block, base,
+                    blocks->offsets + b, b_end - b, block);
         return;
       }
   else

@@ -14,6 +14,7 @@
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-philox.h"
+#include "cpu/ops/gtorch-cpu-order.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
@@ -36,7 +37,7 @@ uniform (const GTorchOpCall *call, guint64 i)
 typedef struct
 {
   guint64 key;
-  gint64 index;
+  guint32 index;
 } Keyed;
 
 static int
@@ -48,24 +49,65 @@ compare_keys (const void *a, const void *b)
                           : (x->index > y->index) - (x->index < y->index);
 }
 
+/* Puts n indices whose keys have the same upper half into the order of their keys. */
+static void
+order_equals (const GTorchOpCall *call, guint64 *items, gint64 n)
+{
+  g_autofree Keyed *keys = g_new (Keyed, n);
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    keys[i] = (Keyed){ word_64 (call, (guint32) items[i]), (guint32) items[i] };
+  qsort (keys, n, sizeof (Keyed), compare_keys);
+  for (i = 0; i < n; i++)
+    items[i] = keys[i].index;
+}
+
+/* The order of random keys of 64 bits. It is found by their upper halves, of which only few are equal. */
 gboolean
 gtorch_cpu_randperm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  gint64 n = output->numel, i;
-  g_autofree Keyed *keys = gtorch_scratch_new (n, sizeof (Keyed), error);
+  const gint64 n = output->numel;
+  g_autofree guint64 *items = NULL;
+  g_autofree guint64 *spare = NULL;
+  gint64 i, end;
 
-  if (keys == NULL)
+  if (n > G_MAXUINT32)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
+                         _ ("%" PRId64 " numbers are more than %u, as many as can be ordered"), n,
+                         G_MAXUINT32);
+      return FALSE;
+    }
+  items = gtorch_scratch_new (n, sizeof (guint64), error);
+  spare = items != NULL ? gtorch_scratch_new (n, sizeof (guint64), error) : NULL;
+  if (spare == NULL)
     return FALSE;
-  for (i = 0; i < n; i++)
-    keys[i] = (Keyed){ word_64 (call, i), i };
-  if (n > 0)
-    qsort (keys, n, sizeof (Keyed), compare_keys);
-  gtorch_cpu_cast (output->dtype,
-                   GTORCH_DTYPE_INT64) (gtorch_impl_data (output),
-                                        gtorch_dtype_size (output->dtype),
-                                        (const char *) keys + G_STRUCT_OFFSET (Keyed, index),
-                                        sizeof (Keyed), n);
+  for (i = 0; i < n; i += 2)
+    {
+      guint32 words[4];
+
+      gtorch_philox (call->seed, call->counter, i / 2, words);
+      items[i] = ((guint64) words[1] << 32) | (guint64) i;
+      if (i + 1 < n)
+        items[i + 1] = ((guint64) words[3] << 32) | (guint64) (i + 1);
+    }
+  gtorch_order_sort_32 (items, spare, n, TRUE);
+  for (i = 0; i < n; i = end)
+    {
+      const guint64 key = items[i] >> 32;
+
+      for (end = i + 1; end < n && items[end] >> 32 == key; end++)
+        continue;
+      if (end > i + 1)
+        order_equals (call, items + i, end - i);
+      else
+        items[i] = (guint32) items[i];
+    }
+  gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_INT64) (gtorch_impl_data (output),
+                                                       gtorch_dtype_size (output->dtype),
+                                                       (const char *) items, sizeof *items, n);
   return TRUE;
 }
 

@@ -277,7 +277,10 @@ def _convert_dtypes():
 
 def _find_cycles():
     """Shows Python's collector the classes whose objects refer to others in C."""
-    names = ('Tensor', 'Module', 'Optimizer', 'ParamGroup', 'LRScheduler', 'Function', 'FunctionContext', 'Trainer')
+    names = (
+        'Tensor', 'Module', 'Optimizer', 'ParamGroup', 'LRScheduler', 'Function', 'FunctionContext', 'Trainer',
+        'Dataset', 'DataLoader', 'Fetcher', 'Sampler',
+    )
     return mixin.collect_cycles(tuple(getattr(_namespace, name) for name in names), GTorch.Identity.new())
 
 

@@ -9,34 +9,24 @@ runs. Of objects save() takes the same: tensors, parameters, numbers, texts, and
 them.
 """
 
-import codecs
 import collections
 import io
 import os
 import pickle
-import struct
-import zipfile
 
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_bool, convert_device
 from gi.overrides._gtorch_size import Size
 from gi.overrides._gtorch_storage import UntypedStorage, moved
 from gi.repository import Gio, GLib
 
-STORAGES = {
-    'BFloat16Storage': DType.BFLOAT16, 'BoolStorage': DType.BOOL, 'ByteStorage': DType.UINT8,
-    'CharStorage': DType.INT8, 'ComplexDoubleStorage': DType.COMPLEX128, 'ComplexFloatStorage': DType.COMPLEX64,
-    'DoubleStorage': DType.FLOAT64, 'FloatStorage': DType.FLOAT32, 'HalfStorage': DType.FLOAT16,
-    'IntStorage': DType.INT32, 'LongStorage': DType.INT64, 'ShortStorage': DType.INT16,
-}
-NAMES = {dtype: name for name, dtype in STORAGES.items()}
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
-# What the pickles of containers, complex numbers and bytes call.
-REDUCED = (collections.OrderedDict, collections.Counter, set, frozenset, complex, codecs.encode)
-CONTAINERS = (dict, list, tuple, set, frozenset, collections.OrderedDict, collections.Counter)
+DTYPES = (
+    DType.BFLOAT16, DType.BOOL, DType.UINT8, DType.INT8, DType.COMPLEX128, DType.COMPLEX64, DType.FLOAT64,
+    DType.FLOAT32, DType.FLOAT16, DType.INT32, DType.INT64, DType.INT16,
+)
 LEGACY = b'\x80\x02\x8a\nl\xfc\x9cF\xf9'  # the number that files had before they were zip archives
 ZIP = b'PK\x03\x04'
-VERSION = b'3\n'  # of the archive's format
 PROTOCOL = 2  # of the pickle, which PyTorch reads, too
+Kind = GTorch.CheckpointKind
 
 
 def _namespace():
@@ -46,118 +36,84 @@ def _namespace():
     return namespace
 
 
-class _Global:
-    """A name that the pickle has of a module of PyTorch's, which need not be there."""
-
-    def __init__(self, module, name):
-        self.module, self.name = module, name
-
-    def __call__(self):
-        raise TypeError(f'{self.module}.{self.name} is only written')
-
-
-REBUILD = _Global('torch._utils', '_rebuild_tensor_v2')
-PARAMETER = _Global('torch._utils', '_rebuild_parameter')
-DEVICE = _Global('torch', 'device')
-SIZE = _Global('torch', 'Size')
-TYPES = {dtype: _Global('torch', name) for dtype, name in NAMES.items()}
-DTYPES = {dtype: _Global('torch', DType.get_name(dtype)) for dtype in NAMES}
-
-
 # --- writing ---
 
 
-class _Storage:
-    """The memory that some tensors share."""
+class _Adder:
+    """Gives a writer in C Python's values. One that is met again, or is within itself, is the same in the file."""
 
-    def __init__(self, key, tensor):
-        self.key, self.tensor, self.numel = key, tensor, 0
+    LISTS = {list: Kind.LIST, set: Kind.SET, frozenset: Kind.FROZENSET, tuple: Kind.TUPLE, Size: Kind.SIZE}
+    DICTS = {
+        dict: Kind.DICT, collections.OrderedDict: Kind.ORDERED_DICT, collections.Counter: Kind.COUNTER,
+    }
 
-    def bytes(self):
-        flat = self.tensor.detach().as_strided([self.numel], [1], 0)
-        return flat.cpu().get_bytes().get_data() or b''
+    def __init__(self):
+        self.writer = GTorch.CheckpointWriter.new()
+        self._known, self._alive, self._texts = {}, [], {}
 
+    def _remember(self, obj, number):
+        self._known[id(obj)] = number
+        self._alive.append(obj)  # no other object gets its address meanwhile
+        return number
 
-def _span(tensor):
-    """The number of elements of the storage up to the last of the tensor."""
-    if tensor.numel() == 0:
-        return 0
-    reach = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
-    return tensor.storage_offset() + reach + 1
-
-
-class _Pickler(pickle._Pickler):
-    def __init__(self, file, storages):
-        super().__init__(file, PROTOCOL)
-        self.storages = storages
-
-    def persistent_id(self, obj):
-        if not isinstance(obj, _Storage):
-            return None
-        device = obj.tensor.device
-        where = 'cpu' if device.type == 'cpu' else str(device)
-        return 'storage', TYPES[obj.tensor.dtype], obj.key, where, obj.numel
-
-    def _save_tensor(self, tensor):
-        offset = tensor.storage_offset()
-        start = tensor.data_ptr() - offset * tensor.dtype.itemsize if tensor.numel() > 0 else id(tensor)
-        place = tensor.device.to_string(), start, int(tensor.dtype)
-        storage = self.storages.get(place)
-        if storage is None:
-            storage = self.storages[place] = _Storage(str(len(self.storages)), tensor)
-        storage.numel = max(storage.numel, _span(tensor))
-        is_parameter = isinstance(tensor, GTorch.Parameter)
-        needs = tensor.requires_grad and not is_parameter
-        if needs and not tensor.is_leaf:
-            raise RuntimeError('save(): a tensor has a history of gradients, which no file keeps: detach() it')
-        offset = offset if tensor.numel() > 0 else 0
-        args = storage, offset, tuple(tensor.shape), tuple(tensor.stride()), needs, collections.OrderedDict()
-        if is_parameter:
-            self.save_reduce(PARAMETER, (_Rebuilt(args), tensor.requires_grad, collections.OrderedDict()), obj=tensor)
-        else:
-            self.save_reduce(REBUILD, args, obj=tensor)
-
-    def save(self, obj, save_persistent_id=True):
+    def add(self, obj):
+        """Returns the number of the value."""
+        known = self._known.get(id(obj))
+        if known is not None:
+            return known
         if isinstance(obj, RawTensor):
-            known = self.memo.get(id(obj))
-            if known is not None:
-                return self.write(self.get(known[0]))
-            return self._save_tensor(obj)
+            return self._remember(obj, self.writer.add_tensor(obj))
         if isinstance(obj, DType):
-            return self.save(DTYPES[obj])
+            return self.writer.add_dtype(obj)
         if isinstance(obj, GTorch.Device):
-            return self.save_reduce(DEVICE, (obj.to_string(),))
-        if isinstance(obj, _Rebuilt):
-            return self.save_reduce(REBUILD, obj.args)
-        if isinstance(obj, _Global):
-            return self.write(f'c{obj.module}\n{obj.name}\n'.encode())
-        if isinstance(obj, Size):
-            return self.save_reduce(SIZE, (tuple(obj),))
+            return self.writer.add_device(obj)
         kind = type(obj)
-        if kind in PLAIN or kind in CONTAINERS or kind is _Storage:
-            return super().save(obj, save_persistent_id)
-        if any(obj is one for one in REDUCED):
-            return super().save(obj, save_persistent_id)
+        if kind in self.LISTS:
+            return self._add_list(obj, self.LISTS[kind])
+        if kind in self.DICTS:
+            return self._add_dict(obj, self.DICTS[kind])
+        return self._add_plain(obj, kind)
+
+    def _add_list(self, obj, kind):
+        if kind == Kind.LIST:
+            number = self._remember(obj, self.writer.add_container(kind, []))
+            self.writer.append(number, [self.add(item) for item in obj])
+            return number
+        items = [self.add(item) for item in obj]
+        known = self._known.get(id(obj))  # a list in it has it
+        return known if known is not None else self._remember(obj, self.writer.add_container(kind, items))
+
+    def _add_dict(self, obj, kind):
+        number = self._remember(obj, self.writer.add_container(kind, []))
+        self.writer.append(number, [self.add(value) for pair in obj.items() for value in pair])
+        if kind == Kind.ORDERED_DICT and obj.__dict__:
+            self.writer.set_attributes(number, self.add(dict(obj.__dict__)))
+        return number
+
+    def _add_plain(self, obj, kind):
+        if obj is None:
+            return self.writer.add_none()
+        if kind is bool:
+            return self.writer.add_bool(obj)
+        if kind is int:
+            if -(1 << 63) <= obj < 1 << 63:
+                return self.writer.add_int(obj)
+            data = obj.to_bytes(obj.bit_length() // 8 + 1, 'little', signed=True)
+            return self.writer.add_bytes(Kind.LONG, GLib.Bytes.new(data))
+        if kind is float:
+            return self.writer.add_double(obj)
+        if kind is complex:
+            return self.writer.add_complex(obj.real, obj.imag)
+        if kind is bytes:
+            return self._remember(obj, self.writer.add_bytes(Kind.BYTES, GLib.Bytes.new(obj)))
+        if kind is str:
+            if obj not in self._texts:
+                self._texts[obj] = self.writer.add_bytes(Kind.STRING, GLib.Bytes.new(obj.encode()))
+            return self._texts[obj]
         raise TypeError(
             f'save(): an object of type {kind.__name__} cannot be saved, only tensors, numbers, texts and containers '
             'of them; of a module or an optimizer save its state_dict()'
         )
-
-
-class _Rebuilt:
-    """The tensor of a parameter."""
-
-    def __init__(self, args):
-        self.args = args
-
-
-def _write(archive, name, data):
-    # PyTorch maps storages into memory, which must be at addresses divisible by 64: the field of the header that
-    # is free for any use fills the gap.
-    info = zipfile.ZipInfo(name)
-    start = archive.fp.tell() + 30 + len(name.encode()) + 4
-    info.extra = struct.pack('<2sH', b'FB', -start % 64) + b'Z' * (-start % 64)
-    archive.writestr(info, data)
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=PROTOCOL, _use_new_zipfile_serialization=True):
@@ -173,29 +129,15 @@ def save(obj, f, pickle_module=None, pickle_protocol=PROTOCOL, _use_new_zipfile_
             return _save_safetensors(obj, path)
     elif not hasattr(f, 'write') or isinstance(f, io.TextIOBase):
         raise TypeError(f'save(): f must be a path or a binary stream, not {type(f).__name__}')
-    storages, stem = {}, 'archive'
-    _Pickler(io.BytesIO(), storages).dump(obj)  # tells how large the storages are
-    content = io.BytesIO()
-    _Pickler(content, storages).dump(obj)
+    adder = _Adder()
+    root = adder.add(obj)
     if isinstance(f, (str, os.PathLike)):
-        stem = os.path.splitext(os.path.basename(path))[0] or stem
-        whole = _archive(stem, content.getvalue(), storages)
-        # what was there stays until all of it is written
-        file = Gio.File.new_for_path(path)
-        file.replace_contents(whole.getvalue(), None, False, Gio.FileCreateFlags.NONE, None)
-    else:
-        f.write(_archive(stem, content.getvalue(), storages).getbuffer())
-
-
-def _archive(stem, content, storages):
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, 'w', zipfile.ZIP_STORED) as archive:
-        _write(archive, f'{stem}/data.pkl', content)
-        _write(archive, f'{stem}/byteorder', b'little')
-        for storage in storages.values():
-            _write(archive, f'{stem}/data/{storage.key}', storage.bytes())
-        _write(archive, f'{stem}/version', VERSION)
-    return whole
+        adder.writer.save_file(root, Gio.File.new_for_path(path), None)
+        return
+    stream = Gio.MemoryOutputStream.new_resizable()
+    adder.writer.save(root, stream, None)
+    stream.close(None)
+    f.write(stream.steal_as_bytes().get_data())
 
 
 def _save_safetensors(obj, path):
@@ -209,9 +151,6 @@ def _save_safetensors(obj, path):
 
 class Unloadable(pickle.UnpicklingError, RuntimeError):
     """A file that cannot be loaded: PyTorch raises the one or the other."""
-
-
-Kind = GTorch.CheckpointKind
 
 
 def _target(map_location, where):
@@ -315,7 +254,7 @@ class _Builder:
         return self._values[self._checkpoint.get_root().get_index()]
 
 
-DTYPE_OF = {int(dtype): dtype for dtype in NAMES}
+DTYPE_OF = {int(dtype): dtype for dtype in DTYPES}
 
 
 def _load_archive(file, path, map_location, mmap):
