@@ -73,6 +73,24 @@ report (GTorchTrainerRun *run, const GError *error)
     gtorch_trainer_delivery_add (run->delivery, GTORCH_TRAINER_FAILED, 0, 0, error);
 }
 
+/* Emits what is left. A handler may still fail the run. */
+static void
+tell_the_end (GTorchTrainerRun *run, GError **error)
+{
+  GError *late = NULL;
+
+  gtorch_trainer_delivery_flush (run->delivery);
+  if (!gtorch_trainer_run_end_telling (run, &late))
+    return;
+  if (*error == NULL)
+    {
+      *error = g_steal_pointer (&late);
+      report (run, *error);
+      gtorch_trainer_delivery_flush (run->delivery);
+    }
+  g_clear_error (&late);
+}
+
 void
 gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error)
 {
@@ -80,7 +98,7 @@ gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error)
   settle (run, error);
   gtorch_trainer_run_end (run, error);
   report (run, *error);
-  gtorch_trainer_delivery_flush (run->delivery);
+  tell_the_end (run, error);
 }
 
 /* --- the end, in the main context --- */
@@ -104,7 +122,7 @@ finish (Drive *drive)
 {
   g_autoptr (GTask) task = g_steal_pointer (&drive->task);
 
-  gtorch_trainer_delivery_flush (drive->run->delivery);
+  tell_the_end (drive->run, &drive->error);
   g_clear_pointer (&drive->run, gtorch_trainer_run_free);
   if (drive->error != NULL)
     g_task_return_error (task, g_steal_pointer (&drive->error));
