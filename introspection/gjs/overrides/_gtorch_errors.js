@@ -8,7 +8,7 @@
 // Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
 // operation), have no caller to throw to: gjs logs their exceptions.
 
-/* exported noting restore restoring withProgress */
+/* exported failureOf noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
@@ -39,6 +39,18 @@ function noting(func) {
         pending.push({thrown, message: String(error.message)});
         throw error;
     }
+}
+
+// Returns the error of GLib's with which a handler's exception ends a run. If a call into C waits for the run, the
+// exception itself is thrown there, and the second result is true.
+function failureOf(thrown, what) {
+    const error = carrier(thrown);
+    const message = error instanceof GLib.Error ? error.message : `${what}: ${error.name}: ${error.message}`;
+    if (depth > 0)
+        pending.push({thrown, message});
+    const GTorch = imports.gi.GTorch;
+    return [error instanceof GLib.Error ? error : new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, message),
+        depth > 0];
 }
 
 // Removes the prefix that gjs gives the types of a program's classes from the library's messages.

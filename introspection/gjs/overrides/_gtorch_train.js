@@ -4,13 +4,13 @@
 // The trainer. JavaScript runs in one thread: a trainer does its work in the main loop, step by step, unless
 // the program says that it may have a thread of its own.
 
-/* exported setup */
+/* exported refuseThreads setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
-const {noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {failureOf, noting, restore, restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
 
@@ -58,6 +58,48 @@ function whatIsLocal(trainer) {
         'validation_loader': isLocalLoader(trainer.validation_loader),
     };
     return Object.keys(parts).find(name => parts[name]) ?? null;
+}
+
+// Refuses a run of the trainer in a thread of its own if it would call functions of this one.
+function checkThread(name, trainer) {
+    const what = trainer?.threaded ? whatIsLocal(trainer) : null;
+    if (what !== null) {
+        throw new Error(`${name}: threaded is true, and ${what} has functions or hooks of JavaScript, which can be ` +
+            'called in the thread of the program alone: threaded must be false');
+    }
+}
+
+// Does so in another class whose runs are those of its trainer.
+function refuseThreads(prototype) {
+    const {run_async: runAsync} = prototype;
+    prototype.run_async = function (...given) {
+        if (given.length <= 1) // more are refused
+            checkThread('run_async', this.trainer);
+        return runAsync.apply(this, given);
+    };
+    Object.defineProperty(prototype.run_async, 'length', {value: runAsync.length, configurable: true});
+}
+
+// An exception of a handler of a signal ends the run.
+function overrideHandlers(prototype) {
+    for (const name of ['connect', 'connect_after']) {
+        const raw = prototype[name];
+        prototype[name] = function (signal, handler, ...more) {
+            if (typeof handler !== 'function')
+                return raw.call(this, signal, handler, ...more);
+            return raw.call(this, signal, (trainer, ...values) => {
+                try {
+                    return handler.call(trainer, trainer, ...values);
+                } catch (thrown) {
+                    const [error, arrives] = failureOf(thrown, `a handler of ${signal}`);
+                    trainer.fail(error);
+                    if (!arrives)
+                        throw thrown; // gjs logs it, with the place
+                    return undefined;
+                }
+            }, ...more);
+        };
+    }
 }
 
 // Marks the object if the value that the method gets is one of the program's.
@@ -116,11 +158,8 @@ function overrideRuns(prototype) {
         return restoring(() => run.call(this, cancellable));
     }, 1);
     prototype.run_async = function (...given) {
-        const what = given.length <= 2 && this.threaded ? whatIsLocal(this) : null; // more are refused
-        if (what !== null) {
-            throw new Error(`run_async: threaded is true, and ${what} has functions or hooks of ` +
-                'JavaScript, which can be called in the thread of the program alone: threaded must be false');
-        }
+        if (given.length <= 2) // more are refused
+            checkThread('run_async', this);
         return runAsync.apply(this, given);
     };
     const {resume} = prototype;
@@ -163,6 +202,7 @@ function setup(namespace) {
     derivable(GTorch.Trainer, {training_step: step, validation_step: step});
     derivable(GTorch.Metric, {update: SUCCESS, reset: SUCCESS});
     derivable(GTorch.Log, {write: SUCCESS, flush: SUCCESS, close: SUCCESS});
+    overrideHandlers(GTorch.Trainer.prototype);
     overrideSteps(GTorch.Trainer.prototype);
     overrideRuns(GTorch.Trainer.prototype);
     overrideStates(GTorch.Trainer.prototype);
