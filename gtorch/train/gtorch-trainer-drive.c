@@ -66,9 +66,16 @@ settle (GTorchTrainerRun *run, GError **error)
   g_clear_error (&local);
 }
 
+/* What has failed, or was cancelled, cannot be failed by the program. */
 static void
 report (GTorchTrainerRun *run, const GError *error)
 {
+  if (error != NULL)
+    {
+      g_mutex_lock (&run->priv->lock);
+      run->is_failed = TRUE;
+      g_mutex_unlock (&run->priv->lock);
+    }
   if (error != NULL && !g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
     gtorch_trainer_delivery_add (run->delivery, GTORCH_TRAINER_FAILED, 0, 0, error);
 }

@@ -123,8 +123,9 @@ struct _GTorchTrainerRun
   GTorchTrainerSettings settings;
   GCancellable *cancellable;
   gint is_stopped; /* accessed atomically */
-  GError *
-      failure; /* under the lock of the trainer; the program's, with which the run is to end; NULL: none */
+  /* Under the lock of the trainer: */
+  gboolean is_failed; /* by the program, or otherwise */
+  GError *failure;    /* the program's, until the run ends with it; NULL: none */
   GTorchDevice *device;
   GTorchStream *stream; /* NULL: the thread's own */
   GTorchTrainerDelivery *delivery;

@@ -222,44 +222,44 @@ gtorch_trainer_run_end_telling (GTorchTrainerRun *run, GError **error)
  * @error: what went wrong
  *
  * Ends a run with an error of the program's, which is then that of [method@Trainer.run] or
- * [method@Trainer.run_finish], and of [signal@Trainer::failed]. It is for handlers of signals, which have no other
- * way to tell of an error.
+ * [method@Trainer.run_finish], and of [signal@Trainer::failed]. It is for handlers of signals, which
+ * have no other way to tell of an error.
  *
- * The run ends behind its present step, without what is due at its end: no evaluation, and no checkpoint. Of several
- * errors the first one counts; one that comes after the last signal of a run, or without a run, is dropped. Callable
- * from any thread.
+ * The run ends behind its present step, without what is due at its end: no evaluation, and no
+ * checkpoint. The first error of a run counts. Callable from any thread, also while the last signals
+ * of a run are emitted.
  *
  * ```c
- * static void
- * on_step (GTorchTrainer *trainer, gint64 step, gdouble loss, gpointer data)
- * {
- *   g_autoptr (GError) error = NULL;
- *
- *   if (!write_loss (step, loss, &error))
- *     gtorch_trainer_fail (trainer, error);
- * }
+ * if (!write_loss (step, loss, &error))
+ *   gtorch_trainer_fail (trainer, error);
  * ```
+ *
+ * Returns: %TRUE if a run ends with the error; %FALSE if no run goes on, or it ends with another one
  *
  * Since: 0.1
  */
-void
+gboolean
 gtorch_trainer_fail (GTorchTrainer *self, const GError *error)
 {
   GTorchTrainerPrivate *priv;
   GTorchTrainerRun *run;
+  gboolean is_first;
 
-  g_return_if_fail (GTORCH_IS_TRAINER (self));
-  g_return_if_fail (error != NULL);
+  g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
+  g_return_val_if_fail (error != NULL, FALSE);
   priv = gtorch_trainer_get_private (self);
   g_mutex_lock (&priv->lock);
   run = priv->run != NULL ? priv->run : priv->telling;
-  if (run != NULL && run->failure == NULL)
+  is_first = run != NULL && !run->is_failed;
+  if (is_first)
     {
+      run->is_failed = TRUE;
       run->failure = g_error_copy (error);
       g_atomic_int_set (&run->is_stopped, TRUE);
       gtorch_trainer_delivery_wake (run->delivery);
     }
   g_mutex_unlock (&priv->lock);
+  return is_first;
 }
 
 /* --- what the device has done --- */

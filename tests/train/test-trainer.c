@@ -313,14 +313,15 @@ fail_at (GTorchTrainer *trainer, gint64 number, gdouble loss, gpointer data)
 
   if (number != *at)
     return;
-  gtorch_trainer_fail (trainer, first);
-  gtorch_trainer_fail (trainer, second);
+  g_assert_true (gtorch_trainer_fail (trainer, first));
+  g_assert_false (gtorch_trainer_fail (trainer, second));
 }
 
 static void
 note_failure (GTorchTrainer *trainer, const GError *error, gpointer data)
 {
   g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_NOSPC);
+  g_assert_false (gtorch_trainer_fail (trainer, error));
   *(guint *) data += 1;
 }
 
@@ -403,7 +404,7 @@ fail_in_thread (gpointer data)
 
   while (!gtorch_trainer_is_running (data))
     g_thread_yield ();
-  gtorch_trainer_fail (data, error);
+  g_assert_true (gtorch_trainer_fail (data, error));
   return NULL;
 }
 
@@ -429,9 +430,9 @@ without_a_run_nothing_fails (void)
   g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 1);
   g_autoptr (GError) error = g_error_new (G_FILE_ERROR, G_FILE_ERROR_NOSPC, "too early");
 
-  gtorch_trainer_fail (trainer, error);
+  g_assert_false (gtorch_trainer_fail (trainer, error));
   test_run (trainer);
-  gtorch_trainer_fail (trainer, error);
+  g_assert_false (gtorch_trainer_fail (trainer, error));
   g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, STEPS);
 }
 

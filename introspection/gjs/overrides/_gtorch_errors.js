@@ -41,16 +41,13 @@ function noting(func) {
     }
 }
 
-// Returns the error of GLib's with which a handler's exception ends a run. If a call into C waits for the run, the
-// exception itself is thrown there, and the second result is true.
+// Returns the error of GLib's that an exception becomes.
 function failureOf(thrown, what) {
     const error = carrier(thrown);
-    const message = error instanceof GLib.Error ? error.message : `${what}: ${error.name}: ${error.message}`;
-    if (depth > 0)
-        pending.push({thrown, message});
-    const GTorch = imports.gi.GTorch;
-    return [error instanceof GLib.Error ? error : new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, message),
-        depth > 0];
+    if (error instanceof GLib.Error)
+        return error;
+    const {GTorch} = imports.gi;
+    return new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, `${what}: ${error.name}: ${error.message}`);
 }
 
 // Removes the prefix that gjs gives the types of a program's classes from the library's messages.

@@ -4,7 +4,7 @@
 // The trainer. JavaScript runs in one thread: a trainer does its work in the main loop, step by step, unless
 // the program says that it may have a thread of its own.
 
-/* exported refuseThreads setup */
+/* exported overrideWidget setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -15,6 +15,7 @@ const {failureOf, noting, restore, restoring} = imports.overrides._gtorch_errors
 let GTorch;
 
 const LOCAL = Symbol('has functions of the program');
+const THROWN = Symbol('has thrown');
 
 function mustBeLoss(what, value) {
     if (!(value instanceof GTorch.Tensor))
@@ -69,9 +70,25 @@ function checkThread(name, trainer) {
     }
 }
 
-// Does so in another class whose runs are those of its trainer.
-function refuseThreads(prototype) {
-    const {run_async: runAsync} = prototype;
+// Throws what a handler has thrown where the run ends with the error that it became.
+function rethrowing(trainer, func) {
+    try {
+        return func();
+    } catch (error) {
+        const {thrown, message} = trainer?.[THROWN] ?? {};
+        throw message !== undefined && error.message === message ? thrown : error;
+    } finally {
+        if (trainer?.[THROWN])
+            trainer[THROWN] = null;
+    }
+}
+
+// A widget whose runs are those of its trainer.
+function overrideWidget(prototype) {
+    const {run_async: runAsync, run_finish: runFinish} = prototype;
+    prototype.run_finish = convert.counted('run_finish', function (result) {
+        return rethrowing(this.trainer, () => runFinish.call(this, result));
+    }, 1);
     prototype.run_async = function (...given) {
         if (given.length <= 1) // more are refused
             checkThread('run_async', this.trainer);
@@ -91,10 +108,10 @@ function overrideHandlers(prototype) {
                 try {
                     return handler.call(trainer, trainer, ...values);
                 } catch (thrown) {
-                    const [error, arrives] = failureOf(thrown, `a handler of ${signal}`);
-                    trainer.fail(error);
-                    if (!arrives)
-                        throw thrown; // gjs logs it, with the place
+                    const error = failureOf(thrown, `a handler of ${signal}`);
+                    if (!trainer.fail(error))
+                        throw thrown; // no run ends with it, and gjs logs it
+                    trainer[THROWN] = {thrown, message: error.message};
                     return undefined;
                 }
             }, ...more);
@@ -153,9 +170,12 @@ function overrideStates(prototype) {
 }
 
 function overrideRuns(prototype) {
-    const {run, run_async: runAsync} = prototype;
+    const {run, run_async: runAsync, run_finish: runFinish} = prototype;
     prototype.run = convert.counted('run', function (cancellable = null) {
-        return restoring(() => run.call(this, cancellable));
+        return rethrowing(this, () => restoring(() => run.call(this, cancellable)));
+    }, 1);
+    prototype.run_finish = convert.counted('run_finish', function (result) { // run_async() calls it
+        return rethrowing(this, () => runFinish.call(this, result));
     }, 1);
     prototype.run_async = function (...given) {
         if (given.length <= 2) // more are refused
