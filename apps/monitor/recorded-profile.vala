@@ -94,7 +94,8 @@ namespace GTorchMonitor {
 
                 yield view.load (new MemoryInputStream.from_bytes (new Bytes (text.data)));
             } catch (DBusError.NOT_SUPPORTED error) {
-                view.show_message (_("No Profile"), _("The program has given no profile, and none was recorded."));
+                view.show_message (_("No Profile"),
+                                   _("The program has given no profile, and none was recorded."));
             }
         }
     }

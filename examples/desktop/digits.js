@@ -141,14 +141,16 @@ function makeWindow(app) {
             try {
                 progress.run_finish(result);
             } catch (error) {
-                how = error.matches?.(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED) ? 'cancelled' : error.message;
+                const isCancelled = error.matches?.(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED);
+                how = isCancelled ? 'cancelled' : error.message;
             }
             button.sensitive = true;
             trainer.module.eval();
             const read = GTorch.no_grad(() => trainer.module.forward(samples).argmax({dim: 1}).toArray());
             trainer.module.train(true);
             labels.forEach((label, i) => (label.label = `${read[i]}`));
-            print(`desktop: ${how}, ${trainer.step} steps, longest gap of the main loop ${gap.toFixed(1)} ms`);
+            print(`desktop: ${how}, ${trainer.step} steps, longest gap of the main loop ` +
+                `${gap.toFixed(1)} ms`);
             if (Number(options['close-after']) > 0) {
                 GLib.timeout_add(GLib.PRIORITY_DEFAULT, 1000 * Number(options['close-after']), () => {
                     window.close();
@@ -174,6 +176,8 @@ function makeWindow(app) {
 }
 
 GTorch.manual_seed(1);
-const app = new Gtk.Application({application_id: 'org.example.Digits', flags: Gio.ApplicationFlags.NON_UNIQUE});
+const app = new Gtk.Application({
+    application_id: 'org.example.Digits', flags: Gio.ApplicationFlags.NON_UNIQUE,
+});
 app.connect('activate', () => makeWindow(app).present());
 System.exit(app.run([System.programInvocationName]));

@@ -91,8 +91,8 @@ norm_of (GTorchTensor *tensor)
   return norm != NULL ? gtorch_tensor_item_double (norm, &error) : NAN;
 }
 
-/* Computes for a while: a thread that ends a task for each parameter would disturb the main loop more often than
- * there is something to see. */
+/* Computes for a while: a thread that ends a task for each parameter would disturb the main loop more
+ * often than there is something to see. */
 static void
 compute_norms (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tells a main context from threads that work that there is something to do for it.
+/* Tells a main context, from threads that work, that there is something to do for it.
  *
- * g_source_attach (), g_source_set_ready_time () and g_main_context_wakeup () take the lock of the context, the
- * first two write to its file descriptor while they have it, and the main loop takes that lock several times in
- * each turn. So the thread that is woken is likely to find the lock taken, and, where processors are busy, it
- * then waits until the scheduler returns to the thread that has woken it: some 10 to 20 milliseconds were seen
- * with two processors and two programs that compute. A ring writes to a file descriptor that the context polls,
- * and takes no lock. */
+ * g_source_attach () and g_source_set_ready_time () write to the file descriptor of the context while
+ * they have its lock, which the main loop takes several times in each turn. So the thread that is woken
+ * is likely to find the lock taken, and where processors are busy it then waits until the scheduler
+ * returns to the thread that has woken it: 10 to 40 milliseconds were seen with two processors and two
+ * programs that compute. A ring writes to a file descriptor that the context polls, without a lock. */
 
 #include "config.h"
 
@@ -25,8 +24,7 @@
 typedef struct
 {
   GSource base;
-  gint fds
-      [2]; /* to read and to write, or twice the same; -1: the system has no more, and the context is locked */
+  gint fds[2];  /* to read and to write, or twice the same; -1: none, the context is locked */
   gint is_rung; /* atomic */
 } Bell;
 

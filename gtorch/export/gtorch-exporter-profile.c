@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Profiles that monitors ask for. The profiler starts, and its profile is written, in the thread that computes
- * statistics, since both may take long; the thread that answers looks every few milliseconds whether the time is
- * over, or the records are many. A profile does not end while a graph is being captured: the devices are waited
- * for. */
+/* Profiles that monitors ask for. The profiler starts, and its profile is written, in the thread
+ * that computes statistics, since both may take long; the thread that answers looks every few
+ * milliseconds whether the time is over, or the records are many. A profile does not end while a
+ * graph is being captured: the devices are waited for. */
 
 #include "config.h"
 

@@ -23,9 +23,9 @@
  * Shows on the session bus what the program does: the memory of its tensors, its streams, the parameters of
  * its modules, and numbers such as the loss.
  *
- * `gtorch-top` and GTorch Monitor read it. Nothing is exported until [method@Exporter.start], and nobody can
- * change anything in the program. Every program of the same user can read what is exported, and record a profile
- * of it unless [property@Exporter:allow-profiles] is off.
+ * `gtorch-top` and GTorch Monitor read it. Nothing is exported until [method@Exporter.start], and
+ * nobody can change anything in the program. Every program of the same user can read what is
+ * exported, and record a profile of it unless [property@Exporter:allow-profiles] is off.
  *
  * An exporter is a [class@Log], so a trainer's numbers are shown by [method@Trainer.add_log], and those of a
  * loop of one's own by [method@Exporter.add_scalar]. It answers in a thread of its own, and needs no main
@@ -630,8 +630,8 @@ gtorch_exporter_add_trainer (GTorchExporter *self, const gchar *name, GTorchTrai
  * @json: (nullable): a profile in JSON, such as a Chrome trace; %NULL for none
  * @error: return location for an error
  *
- * Gives monitors a profile of the program, which they show when they are asked to. It takes the place of one that
- * a monitor has recorded, and such a one takes its place.
+ * Gives monitors a profile of the program, which they show when they are asked to. It takes the
+ * place of one that a monitor has recorded, and such a one takes its place.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the text is not UTF-8 or longer than 32 MiB, or with
  *   %GTORCH_ERROR_FORMAT if it is not JSON

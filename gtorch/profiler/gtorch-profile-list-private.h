@@ -21,7 +21,8 @@ gchar **gtorch_profiler_dup_metadata (GTorchProfiler *self);
 /* The last finished trace, or NULL with an error that begins with `what`. */
 GTorchTrace *gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error);
 
-/* The last finished profile in Chrome's format; NULL with an error if there is none, or if it has more bytes. */
+/* The last finished profile in Chrome's format; NULL with an error if there is none, or if it has
+ * more bytes. */
 gchar *gtorch_profiler_dup_chrome_trace (GTorchProfiler *self, gsize most, gsize *length,
                                          GError **error);
 

@@ -695,10 +695,11 @@ is_traced (const GTorchRecord *record)
   return gtorch_record_is_of_device (record) && record->kind != GTORCH_RECORD_SPAN;
 }
 
-/* Drops calls of the driver that were made before or after the recording, and what they have launched. What was
- * launched within it stays at any time: the clock of a device is known to the library of traces to some
- * microseconds, so that the first kernels may seem to come before their calls, and before the recording. Work of
- * a warmup stays where it went on during the recording. What has no times is counted. */
+/* Drops calls of the driver that were made before or after the recording, and what they have
+ * launched. What was launched within it stays at any time: the clock of a device is known to the
+ * library of traces to some microseconds, so that the first kernels may seem to come before their
+ * calls, and before the recording. Work of a warmup stays where it went on during the recording.
+ * What has no times is counted. */
 static void
 drop_outside (GTorchTraceBuilder *self, gint64 start, gint64 end)
 {

@@ -98,8 +98,6 @@ gboolean gtorch_trainer_run_finish (GTorchTrainer *self, GAsyncResult *result, G
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_trainer_stop (GTorchTrainer *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_trainer_fail (GTorchTrainer *self, const GError *error);
-GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_trainer_is_running (GTorchTrainer *self);
 
 GTORCH_AVAILABLE_IN_0_1

@@ -292,7 +292,7 @@ function saving(func) {
     };
 }
 
-const checkpoint = Gio.File.new_for_path(GLib.build_filenamev([GLib.Dir.make_tmp('gtorch-kept-XXXXXX'), 'x']));
+const checkpoint = Gio.File.new_for_path(GLib.Dir.make_tmp('gtorch-kept-XXXXXX')).get_child('x');
 for (const name of ['set_save_function', 'set_load_function']) {
     WAYS[`Trainer.${name}`] = {
         'in a list': func => {

@@ -162,7 +162,8 @@ kernels_of_the_profile_stay_whatever_their_clock_says (void)
   g_assert_true (gtorch_profiler_stop (profiler, NULL));
 }
 
-/* What goes on in the profile although it was launched before is in it, and what is launched behind it is not. */
+/* What goes on in the profile although it was launched before is in it, and what is launched behind
+ * it is not. */
 static void
 what_is_launched_outside_is_left_out (void)
 {

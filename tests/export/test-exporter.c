@@ -12,49 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tests/export/export-test.h>
 #include <tests/train/train-test.h>
 
-#define NAME  "org.gtorch.Program1"
-#define PATH  "/org/gtorch/Program1"
-#define LIMIT (30 * G_USEC_PER_SEC)
+/* Elements of a tensor whose statistics take a while. */
+#ifdef __SANITIZE_THREAD__
+#define N_MANY 50000
+#else
+#define N_MANY 1000000
+#endif
 
 static const gchar *program;
-static GTestDBus *daemon_;
-static GDBusConnection *bus;
-
-/* Calls a method; the answer, or NULL with the error. */
-static GVariant *
-call (GTorchExporter *exporter, const gchar *method, GVariant *arguments, GError **error)
-{
-  g_autofree gchar *name = gtorch_exporter_dup_bus_name (exporter);
-
-  return g_dbus_connection_call_sync (bus, name, PATH, NAME, method, arguments, NULL,
-                                      G_DBUS_CALL_FLAGS_NONE, -1, NULL, error);
-}
-
-static GVariant *
-ask (GTorchExporter *exporter, const gchar *method, GVariant *arguments)
-{
-  g_autoptr (GError) error = NULL;
-  GVariant *answer = call (exporter, method, arguments, &error);
-
-  g_assert_no_error (error);
-  return answer;
-}
-
-static void
-assert_refused (GTorchExporter *exporter, const gchar *method, GVariant *arguments, gint code,
-                const gchar *message)
-{
-  g_autoptr (GError) error = NULL;
-  g_autoptr (GVariant) answer = call (exporter, method, arguments, &error);
-
-  g_assert_null (answer);
-  g_assert_error (error, G_DBUS_ERROR, code);
-  g_dbus_error_strip_remote_error (error);
-  if (message != NULL)
-    g_assert_cmpstr (error->message, ==, message);
-}
 
 /* The programs on the bus. */
 static GStrv
@@ -91,17 +59,6 @@ wait_for_programs (guint n)
       g_assert_cmpint (g_get_monotonic_time (), <, end);
       g_usleep (5000);
     }
-}
-
-static GTorchExporter *
-started (const gchar *name)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchExporter *exporter = gtorch_exporter_new (name);
-
-  g_assert_true (gtorch_exporter_start (exporter, NULL, &error));
-  g_assert_no_error (error);
-  return exporter;
 }
 
 /* A parameter with these values. */
@@ -629,140 +586,6 @@ a_profile_is_handed_on (void)
   assert_refused (exporter, "GetProfile", NULL, G_DBUS_ERROR_NOT_SUPPORTED, NULL);
 }
 
-/* Waits until so many recordings have ended; returns the note of the last one. */
-static gchar *
-until_recorded (GTorchExporter *exporter, guint n)
-{
-  const gint64 end = g_get_monotonic_time () + LIMIT;
-
-  for (;;)
-    {
-      g_autoptr (GVariant) answer = ask (exporter, "GetProfileState", NULL);
-      const gchar *state, *note;
-      gdouble seconds;
-      guint number;
-
-      g_variant_get (answer, "(&sud&s)", &state, &number, &seconds, &note);
-      if (number == n)
-        {
-          g_assert_cmpstr (state, ==, "none");
-          return g_strdup (note);
-        }
-      g_assert_cmpint (g_get_monotonic_time (), <, end);
-      g_usleep (5000);
-    }
-}
-
-static void
-compute (void)
-{
-  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (4), GTORCH_DTYPE_NONE, NULL, NULL);
-  g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
-
-  g_assert_nonnull (y);
-}
-
-static gchar *
-get_profile (GTorchExporter *exporter)
-{
-  g_autoptr (GVariant) answer = ask (exporter, "GetProfile", NULL);
-  gchar *text;
-
-  g_variant_get (answer, "(s)", &text);
-  return text;
-}
-
-static void
-a_monitor_records_a_profile (void)
-{
-  g_autoptr (GTorchExporter) exporter = started ("test");
-  g_autoptr (GVariant) answer = NULL;
-  g_autoptr (GError) error = NULL;
-  g_autofree gchar *note = NULL;
-  g_autofree gchar *text = NULL;
-  g_autofree gchar *last = NULL;
-  guint64 size;
-
-  assert_refused (exporter, "StopProfile", NULL, G_DBUS_ERROR_FAILED,
-                  "StopProfile: no profile is being recorded");
-  g_variant_unref (ask (exporter, "StartProfile", g_variant_new ("(d)", 60.0)));
-  compute ();
-  assert_refused (exporter, "StartProfile", g_variant_new ("(d)", 1.0),
-                  G_DBUS_ERROR_LIMITS_EXCEEDED,
-                  "StartProfile: a profile is being recorded already");
-  answer = ask (exporter, "StopProfile", NULL);
-  g_variant_get (answer, "(t)", &size);
-  note = until_recorded (exporter, 1);
-  g_assert_cmpstr (note, ==, "");
-  text = get_profile (exporter);
-  g_assert_cmpuint (strlen (text), ==, size);
-  g_assert_nonnull (strstr (text, "\"cat\": \"cpu_op\", \"name\": \"mul\""));
-
-  g_variant_unref (ask (exporter, "StartProfile", g_variant_new ("(d)", 0.1)));
-  g_free (until_recorded (exporter, 2)); /* it ends by itself */
-  last = get_profile (exporter);
-  g_assert_null (strstr (last, "\"mul\""));
-  g_assert_true (gtorch_exporter_set_profile (exporter, "{}", &error));
-  g_free (last);
-  last = get_profile (exporter);
-  g_assert_cmpstr (last, ==, "{}");
-}
-
-static void
-one_profile_at_a_time_is_recorded (void)
-{
-  g_autoptr (GTorchExporter) exporter = started ("test");
-  g_autoptr (GTorchProfiler) profiler = gtorch_profiler_new ();
-  g_autoptr (GError) error = NULL;
-
-  g_assert_true (gtorch_profiler_start (profiler, &error));
-  assert_refused (exporter, "StartProfile", g_variant_new ("(d)", 60.0), G_DBUS_ERROR_FAILED,
-                  "StartProfile: profiler: another one is recording, and there can be one at a "
-                  "time in a process: stop that one, or drop it");
-  g_assert_true (gtorch_profiler_stop (profiler, &error));
-  g_variant_unref (ask (exporter, "StartProfile", g_variant_new ("(d)", 60.0)));
-  g_assert_false (gtorch_profiler_start (profiler, &error));
-  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_clear_error (&error);
-  gtorch_exporter_stop (exporter); /* ends the recording */
-  g_assert_true (gtorch_profiler_start (profiler, &error));
-  g_assert_true (gtorch_profiler_stop (profiler, &error));
-  g_assert_true (gtorch_exporter_start (exporter, NULL, &error));
-  assert_refused (exporter, "GetProfile", NULL, G_DBUS_ERROR_NOT_SUPPORTED, NULL);
-  g_object_set (exporter, "allow-profiles", FALSE, NULL);
-  assert_refused (exporter, "StartProfile", g_variant_new ("(d)", 1.0), G_DBUS_ERROR_ACCESS_DENIED,
-                  "StartProfile: the program does not allow it");
-}
-
-/* Computes until the recording has as much as there may be. */
-static void
-a_long_profile_ends_early (void)
-{
-  g_autoptr (GTorchExporter) exporter = started ("test");
-  const gint64 end = g_get_monotonic_time () + LIMIT;
-  g_autofree gchar *note = NULL;
-  g_autofree gchar *text = NULL;
-  const gchar *state = "recording";
-
-  g_variant_unref (ask (exporter, "StartProfile", g_variant_new ("(d)", 60.0)));
-  while (strcmp (state, "recording") == 0)
-    {
-      g_autoptr (GVariant) answer = NULL;
-
-      for (guint i = 0; i < 1000; i++)
-        compute ();
-      answer = ask (exporter, "GetProfileState", NULL);
-      g_variant_get_child (answer, 0, "&s", &state);
-      state = g_intern_string (state);
-      g_assert_cmpint (g_get_monotonic_time (), <, end);
-    }
-  note = until_recorded (exporter, 1);
-  g_assert_true (g_str_has_prefix (note, "ended after "));
-  g_assert_true (g_str_has_suffix (note, " seconds, with as much as a profile may have"));
-  text = get_profile (exporter);
-  g_assert_cmpuint (strlen (text), <=, 32 * 1024 * 1024);
-}
-
 typedef struct
 {
   guint n_answered, n_refused;
@@ -793,7 +616,7 @@ many_calls_at_once_are_answered_or_refused (void)
   g_autoptr (GTorchParameter) parameter = NULL;
   g_autofree gchar *name = gtorch_exporter_dup_bus_name (exporter);
   g_autoptr (GError) error = NULL;
-  const gint64 n = 1000000;
+  const gint64 n = N_MANY;
   Flood flood = { 0, 0 };
   guint i;
 
@@ -804,7 +627,7 @@ many_calls_at_once_are_answered_or_refused (void)
   for (i = 0; i < 200; i++)
     g_dbus_connection_call (bus, name, PATH, NAME, "GetParameterStatistics",
                             g_variant_new ("(ssu)", "net", "w", 10), NULL, G_DBUS_CALL_FLAGS_NONE,
-                            -1, NULL, on_flooded, &flood);
+                            G_MAXINT, NULL, on_flooded, &flood);
   while (flood.n_answered < 200)
     g_main_context_iteration (NULL, TRUE);
   g_assert_cmpuint (flood.n_refused, <, 200);
@@ -952,28 +775,14 @@ the_environment_exports_a_program_and_its_trainers (void)
 gint
 main (gint argc, gchar **argv)
 {
-  g_autofree gchar *daemon_program = NULL;
   gint result;
 
   program = argv[0];
   if (argc == 3 && strcmp (argv[1], "--child") == 0)
     be_child (argv[2]);
   g_test_init (&argc, &argv, NULL);
-  g_unsetenv ("GTORCH_EXPORT");
-  daemon_program = g_find_program_in_path ("dbus-daemon");
-  if (daemon_program == NULL)
-    {
-      g_print ("1..0 # SKIP dbus-daemon is not installed\n");
-      return 0;
-    }
-  daemon_ = g_test_dbus_new (G_TEST_DBUS_NONE);
-  g_test_dbus_up (daemon_);
-  bus =
-      g_dbus_connection_new_for_address_sync (g_test_dbus_get_bus_address (daemon_),
-                                              G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT
-                                                  | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
-                                              NULL, NULL, NULL);
-  g_assert_nonnull (bus);
+  if (!test_bus_up ())
+    return 0;
   TEST (a_program_is_on_the_bus_from_start_to_stop);
   TEST (several_exporters_go_with_their_last_reference);
   TEST (it_starts_asynchronously);
@@ -987,9 +796,6 @@ main (gint argc, gchar **argv)
   TEST (scalars_are_kept_and_thinned_out);
   TEST (nonsense_from_the_bus_gets_errors);
   TEST (a_profile_is_handed_on);
-  TEST (a_monitor_records_a_profile);
-  TEST (one_profile_at_a_time_is_recorded);
-  TEST (a_long_profile_ends_early);
   TEST (many_calls_at_once_are_answered_or_refused);
   TEST (a_stop_ends_what_is_computed);
   TEST (a_trainer_shows_its_module_and_losses);
@@ -997,9 +803,6 @@ main (gint argc, gchar **argv)
   TEST (a_forked_child_does_not_keep_it);
   TEST (the_environment_exports_a_program_and_its_trainers);
   result = g_test_run ();
-  g_dbus_connection_close_sync (bus, NULL, NULL);
-  g_object_unref (bus);
-  g_test_dbus_down (daemon_);
-  g_object_unref (daemon_);
+  test_bus_down ();
   return result;
 }

@@ -69,8 +69,8 @@ def save_png(path, width, height, rows):
 
 @contextlib.contextmanager
 def window_manager(name):
-    """Says on a display that there is a window manager, as there is on desktops: without one, GTK 4.8 asks the server in
-    each frame, and its main loop waits for the answer, which comes late where programs compute on all processors."""
+    """Says on a display that there is a window manager, as there is on desktops: without one, GTK 4.8 asks the server
+    in each frame, and its main loop waits for the answer, which comes late where programs compute on all processors."""
     try:
         x11 = ctypes.CDLL("libX11.so.6")
     except OSError:

@@ -60,7 +60,8 @@ add('a_run_that_would_call_functions_in_a_thread_is_refused', async () => {
     const trainer = makeTrainer({n_epochs: 2, threaded: true});
     const progress = new GTorchGtk.TrainerProgress({trainer});
     trainer.set_training_step((self, [x]) => self.module.forward(x).sum());
-    throws(() => progress.run_async(), error => error.message.startsWith('run_async: threaded is true, and a function,'));
+    throws(() => progress.run_async(),
+        error => error.message.startsWith('run_async: threaded is true, and a function,'));
     assert(!trainer.is_running());
     trainer.threaded = false;
     await progress.run_async();

@@ -481,8 +481,8 @@ end (GTorchGpuActivityFunc func, gpointer data)
   Reading reading = { .func = func, .data = data };
   gpointer library;
 
-  /* The devices have done what is recorded. Their records are asked for while their kinds are wanted, and what
-   * other threads have launched since then once more. */
+  /* The devices have done what is recorded. Their records are asked for while their kinds are
+   * wanted, and what other threads have launched since then once more. */
   cupti.cuptiActivityFlushAll (CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   disable (G_N_ELEMENTS (kinds));
   buffers = take_full (&dropped);

@@ -47,7 +47,8 @@ function failureOf(thrown, what) {
     if (error instanceof GLib.Error)
         return error;
     const {GTorch} = imports.gi;
-    return new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, `${what}: ${error.name}: ${error.message}`);
+    const message = `${what}: ${error.name}: ${error.message}`;
+    return new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, message);
 }
 
 // Removes the prefix that gjs gives the types of a program's classes from the library's messages.

@@ -65,8 +65,8 @@ function whatIsLocal(trainer) {
 function checkThread(name, trainer) {
     const what = trainer?.threaded ? whatIsLocal(trainer) : null;
     if (what !== null) {
-        throw new Error(`${name}: threaded is true, and ${what} has functions or hooks of JavaScript, which can be ` +
-            'called in the thread of the program alone: threaded must be false');
+        throw new Error(`${name}: threaded is true, and ${what} has functions or hooks of ` +
+            'JavaScript, which can be called in the thread of the program alone: threaded must be false');
     }
 }
 
