@@ -14,8 +14,7 @@ namespace GTorchMonitor {
         private ScalarsView scalars;
         private ParametersView parameters;
         private MemoryView memory;
-        private ProfileView profile = new ProfileView ();
-        private bool has_profile;
+        private RecordedProfile profile;
         private bool is_asking;
         private uint timer;
 
@@ -27,6 +26,7 @@ namespace GTorchMonitor {
             scalars = new ScalarsView (program);
             parameters = new ParametersView (program);
             memory = new MemoryView (program);
+            profile = new RecordedProfile (program);
             add (scalars, "scalars", _("Numbers"), "org.gtorch.Monitor-curve-symbolic");
             add (parameters, "parameters", _("Parameters"), "org.gtorch.Monitor-parameters-symbolic");
             add (memory, "memory", _("Memory"), "org.gtorch.Monitor-memory-symbolic");
@@ -58,24 +58,17 @@ namespace GTorchMonitor {
                     yield parameters.update ();
                 else if (views.visible_child == memory)
                     yield memory.update ();
-                else if (!has_profile)
-                    yield update_profile ();
+                else
+                    yield profile.update ();
             } catch (Error error) {
                 debug ("%s: %s", program.bus_name, error.message); /* it is asked again */
             }
             is_asking = false;
         }
 
-        private async void update_profile () throws Error {
-            try {
-                var answer = yield program.ask ("GetProfile", null, "(s)");
-                var text = answer.get_child_value (0).get_string ();
-
-                has_profile = true;
-                yield profile.load (new MemoryInputStream.from_bytes (new Bytes (text.data)));
-            } catch (DBusError.NOT_SUPPORTED error) {
-                profile.show_message (_("No Profile"), _("The program has given no profile."));
-            }
+        /* Records a profile, or ends it. */
+        public void record_profile () {
+            profile.press ();
         }
     }
 }

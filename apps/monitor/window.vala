@@ -330,7 +330,15 @@ namespace GTorchMonitor {
             /* Their states tell what is shown. */
             var show = new SimpleAction.stateful ("show", VariantType.STRING, "");
             var show_view = new SimpleAction.stateful ("show-view", VariantType.STRING, "");
+            var record = new SimpleAction ("record-profile", null);
 
+            record.activate.connect (() => {
+                var page = pages.visible_child as ProgramPage;
+
+                if (page != null)
+                    page.record_profile ();
+            });
+            add_action (record);
             open.activate.connect (() => choose_profile ());
             show.activate.connect ((id) => show_item (find (id.get_string ())));
             show_view.activate.connect ((name) => {

@@ -12,6 +12,9 @@
 
 #include "gtorch-gtk-private.h"
 
+#define TURN         (50 * G_TIME_SPAN_MILLISECOND)
+#define MOST_AT_ONCE 1000
+
 /**
  * GTorchGtkParameterList:
  *
@@ -55,10 +58,12 @@ G_DEFINE_TYPE (GTorchGtkParameterList, gtorch_gtk_parameter_list, GTK_TYPE_WIDGE
 
 /* --- norms --- */
 
+/* Some of the parameters, from a position on. */
 typedef struct
 {
-  GTorchGtkParameterRow *row; /* touched in the main thread only */
-  GTorchTensor *tensor;
+  GPtrArray *rows;    /* touched in the main thread only */
+  GPtrArray *tensors; /* of the rows */
+  GArray *norms;      /* of the first of them */
   guint position;
 } Work;
 
@@ -67,63 +72,86 @@ work_free (gpointer data)
 {
   Work *work = data;
 
-  g_object_unref (work->row);
-  g_object_unref (work->tensor);
+  g_ptr_array_unref (work->rows);
+  g_ptr_array_unref (work->tensors);
+  g_array_unref (work->norms);
   g_free (work);
 }
 
-static void
-compute_norm (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+static gdouble
+norm_of (GTorchTensor *tensor)
 {
-  Work *work = data;
-  GError *error = NULL;
-  g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (work->tensor, &error);
+  g_autoptr (GError) error =
+      NULL; /* a tensor that was released, or is not there yet: no norm is shown */
+  g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (tensor, &error);
   g_autoptr (GTorchTensor) norm = NULL;
-  gdouble *value = g_new (gdouble, 1);
 
   if (plain != NULL)
     norm = gtorch_linalg_vector_norm (plain, 2, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
-  *value = norm != NULL ? gtorch_tensor_item_double (norm, &error) : NAN;
-  g_clear_error (&error); /* a tensor that was released, or is not there yet: no norm is shown */
-  g_task_return_pointer (task, value, g_free);
+  return norm != NULL ? gtorch_tensor_item_double (norm, &error) : NAN;
 }
 
-static void begin_norm (GTorchGtkParameterList *self, guint position);
+/* Computes for a while: a thread that ends a task for each parameter would disturb the main loop more
+ * often than there is something to see. */
+static void
+compute_norms (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  const gint64 end = g_get_monotonic_time () + TURN;
+  Work *work = data;
+
+  do
+    {
+      const gdouble norm = norm_of (work->tensors->pdata[work->norms->len]);
+
+      g_array_append_val (work->norms, norm);
+    }
+  while (work->norms->len < work->tensors->len && g_get_monotonic_time () < end
+         && !g_cancellable_is_cancelled (cancellable));
+  g_task_return_boolean (task, TRUE);
+}
+
+static void begin_norms (GTorchGtkParameterList *self, guint position);
 
 static void
-found_norm (GObject *object, GAsyncResult *result, gpointer data)
+found_norms (GObject *object, GAsyncResult *result, gpointer data)
 {
   GTorchGtkParameterList *self = GTORCH_GTK_PARAMETER_LIST (object);
   Work *work = g_task_get_task_data (G_TASK (result));
-  g_autofree gdouble *norm = g_task_propagate_pointer (G_TASK (result), NULL);
 
   if (g_task_get_cancellable (G_TASK (result)) != self->cancellable)
     return;
-  if (norm != NULL)
-    gtorch_gtk_parameter_row_set_norm (work->row, *norm);
-  begin_norm (self, work->position + 1);
+  for (guint i = 0; i < work->norms->len; i++)
+    gtorch_gtk_parameter_row_set_norm (work->rows->pdata[i],
+                                       g_array_index (work->norms, gdouble, i));
+  begin_norms (self, work->position + work->norms->len);
 }
 
 static void
-begin_norm (GTorchGtkParameterList *self, guint position)
+begin_norms (GTorchGtkParameterList *self, guint position)
 {
-  g_autoptr (GTorchGtkParameterRow) row =
-      self->rows != NULL ? g_list_model_get_item (self->rows, position) : NULL;
+  const guint n = self->rows != NULL ? g_list_model_get_n_items (self->rows) : 0;
   g_autoptr (GTask) task = NULL;
   Work *work;
 
-  if (row == NULL)
+  if (position >= n)
     {
       g_clear_object (&self->cancellable);
       return;
     }
-  task = g_task_new (self, self->cancellable, found_norm, NULL);
+  task = g_task_new (self, self->cancellable, found_norms, NULL);
   work = g_new (Work, 1);
-  *work = (Work){ g_object_ref (row),
-                  g_object_ref (GTORCH_TENSOR (gtorch_gtk_parameter_row_get_parameter (row))),
-                  position };
+  *work = (Work){ g_ptr_array_new_with_free_func (g_object_unref),
+                  g_ptr_array_new_with_free_func (g_object_unref),
+                  g_array_new (FALSE, FALSE, sizeof (gdouble)), position };
+  for (guint i = position; i < n && i - position < MOST_AT_ONCE; i++)
+    {
+      GTorchGtkParameterRow *row = g_list_model_get_item (self->rows, i);
+
+      g_ptr_array_add (work->rows, row);
+      g_ptr_array_add (work->tensors, g_object_ref (gtorch_gtk_parameter_row_get_parameter (row)));
+    }
   g_task_set_task_data (task, work, work_free);
-  g_task_run_in_thread (task, compute_norm);
+  g_task_run_in_thread (task, compute_norms);
 }
 
 static void
@@ -539,5 +567,5 @@ gtorch_gtk_parameter_list_update (GTorchGtkParameterList *self)
   if (self->cancellable != NULL)
     return;
   self->cancellable = g_cancellable_new ();
-  begin_norm (self, 0);
+  begin_norms (self, 0);
 }

@@ -62,6 +62,40 @@ GTORCH_FORK_CHILD (close_in_child);
 typedef struct
 {
   GTorchExport *export; /* owned reference */
+  GTorchExportWork func;
+  gpointer data;
+} Work;
+
+static void
+do_work (gpointer data, gpointer user_data)
+{
+  Work *work = data;
+
+  work->func (work->export, work->data);
+  gtorch_export_unref (work->export);
+  g_free (work);
+}
+
+gboolean
+gtorch_export_push (GTorchExport *self, GTorchExportWork func, gpointer data)
+{
+  gboolean has_pool;
+  Work *work;
+
+  g_mutex_lock (&self->lock);
+  has_pool = self->pool != NULL; /* a stop takes it away first */
+  if (has_pool)
+    {
+      work = g_new (Work, 1);
+      *work = (Work){ gtorch_export_ref (self), func, data };
+      g_thread_pool_push (self->pool, work, NULL);
+    }
+  g_mutex_unlock (&self->lock);
+  return has_pool;
+}
+
+typedef struct
+{
   GDBusMethodInvocation *invocation;
   GTorchImpl *impl;
   guint n_bins;
@@ -85,18 +119,17 @@ reply (GDBusMethodInvocation *invocation, GVariant *tuple, GError *error)
 }
 
 static void
-compute (gpointer data, gpointer user_data)
+compute (GTorchExport *self, gpointer data)
 {
   Job *job = data;
   GError *error = NULL;
   GVariant *statistics =
-      gtorch_export_compute_statistics (job->impl, job->n_bins, &job->export->is_stopped, &error);
+      gtorch_export_compute_statistics (job->impl, job->n_bins, &self->is_stopped, &error);
 
-  g_atomic_int_add (&job->export->n_waiting, -1);
+  g_atomic_int_add (&self->n_waiting, -1);
   reply (job->invocation, statistics != NULL ? g_variant_new ("(@a{sv})", statistics) : NULL,
          error);
   gtorch_impl_unref (job->impl);
-  gtorch_export_unref (job->export);
   g_free (job);
 }
 
@@ -123,9 +156,16 @@ get_statistics (GTorchExport *self, GDBusMethodInvocation *invocation, const gch
       return;
     }
   job = g_new (Job, 1);
-  *job = (Job){ gtorch_export_ref (self), invocation, impl, n_bins };
+  *job = (Job){ invocation, impl, n_bins };
   g_atomic_int_inc (&self->n_waiting);
-  g_thread_pool_push (self->pool, job, NULL);
+  if (gtorch_export_push (self, compute, job))
+    return;
+  g_atomic_int_add (&self->n_waiting, -1);
+  g_set_error (&error, G_DBUS_ERROR, G_DBUS_ERROR_FAILED, _ ("%s: the export has ended"),
+               "GetParameterStatistics");
+  reply (invocation, NULL, error);
+  gtorch_impl_unref (impl);
+  g_free (job);
 }
 
 /* --- calls --- */
@@ -136,8 +176,9 @@ get_profile (GTorchExport *self, GError **error)
   GVariant *tuple = NULL;
 
   g_mutex_lock (&self->lock);
-  if (self->profile != NULL)
-    tuple = g_variant_new ("(s)", self->profile);
+  if (self->profiling.text != NULL || self->profile != NULL)
+    tuple =
+        g_variant_new ("(s)", self->profiling.text != NULL ? self->profiling.text : self->profile);
   g_mutex_unlock (&self->lock);
   if (tuple == NULL)
     g_set_error (error, G_DBUS_ERROR, G_DBUS_ERROR_NOT_SUPPORTED,
@@ -154,6 +195,7 @@ called (GDBusConnection *bus, const gchar *sender, const gchar *path, const gcha
   const gchar *name = NULL, *parameter = NULL;
   GError *error = NULL;
   GVariant *tuple = NULL;
+  gdouble seconds = 0;
   guint64 start = 0;
   guint first = 0, n = 0;
 
@@ -167,6 +209,19 @@ called (GDBusConnection *bus, const gchar *sender, const gchar *path, const gcha
     tuple = gtorch_export_list_scalars (self);
   else if (strcmp (method, "GetProfile") == 0)
     tuple = get_profile (self, &error);
+  else if (strcmp (method, "GetProfileState") == 0)
+    tuple = gtorch_export_get_profile_state (self);
+  else if (strcmp (method, "StartProfile") == 0)
+    {
+      g_variant_get (arguments, "(d)", &seconds);
+      gtorch_export_start_profile (self, invocation, seconds);
+      return;
+    }
+  else if (strcmp (method, "StopProfile") == 0)
+    {
+      gtorch_export_stop_profile (self, invocation);
+      return;
+    }
   else if (strcmp (method, "GetAllocatorStatistics") == 0)
     {
       g_variant_get (arguments, "(&s)", &name);
@@ -359,7 +414,7 @@ gtorch_export_start (GTorchExport *self, GCancellable *cancellable, GError **err
       self->bus_name = name;
       self->context = g_steal_pointer (&context);
       g_atomic_int_set (&self->is_stopped, FALSE);
-      self->pool = g_thread_pool_new (compute, NULL, 1, FALSE, NULL);
+      self->pool = g_thread_pool_new (do_work, NULL, 1, FALSE, NULL);
       answering = g_new (Answering, 1);
       *answering = (Answering){ gtorch_export_ref (self), g_main_context_ref (self->context) };
       self->thread = g_thread_new ("gtorch-export", answer, answering);
@@ -403,6 +458,7 @@ gtorch_export_stop (GTorchExport *self)
   g_dbus_connection_unregister_object (bus, registration);
   g_main_context_wakeup (context);
   g_thread_join (thread);
+  gtorch_export_end_profile (self);
   g_thread_pool_free (pool, FALSE, FALSE); /* what waits ends at once, with an error */
   g_dbus_connection_close_sync (bus, NULL, NULL);
   g_object_unref (bus);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/export/gtorch-exporter.h>
+#include <gtorch/profiler/gtorch-profiler.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -47,6 +48,26 @@ typedef struct
   guint generation;
 } GTorchExportedScalar;
 
+typedef enum
+{
+  GTORCH_EXPORT_PROFILE_NONE, /* none is recorded */
+  GTORCH_EXPORT_PROFILE_BEGINS,
+  GTORCH_EXPORT_PROFILE_RECORDS,
+  GTORCH_EXPORT_PROFILE_ENDS, /* its text is made */
+} GTorchExportProfileState;
+
+/* A profile that a monitor has asked for (gtorch-exporter-profile.c). */
+typedef struct
+{
+  GTorchExportProfileState state;
+  GTorchProfiler *profiler; /* while it records */
+  gint64 begun, until;
+  GPtrArray *waiting; /* GDBusMethodInvocation of those that have stopped it; NULL: none */
+  guint number;       /* how many have ended */
+  gchar *text;        /* of the last one */
+  gchar *note;        /* what is to be told of the last one; NULL: nothing */
+} GTorchExportProfile;
+
 /* What is exported. The exporter has a reference, and so do the thread that answers and the work that it has
  * given away, which therefore never have the exporter. */
 typedef struct
@@ -59,7 +80,8 @@ typedef struct
   GPtrArray *modules; /* GTorchExportedModule */
   GPtrArray *scalars; /* GTorchExportedScalar */
   GHashTable *scalars_by_name;
-  gchar *profile;
+  gchar *profile; /* that the program has given */
+  GTorchExportProfile profiling;
 
   /* --- gtorch-exporter-bus.c --- */
   gboolean is_starting;
@@ -69,9 +91,10 @@ typedef struct
   GThread *thread;
   GThreadPool *pool; /* computes statistics */
   guint registration;
-  gint is_stopped;   /* atomic */
-  gint n_waiting;    /* statistics that wait; atomic */
-  gboolean is_child; /* this process is a child, in which there is no thread */
+  gint is_stopped;       /* atomic */
+  gint n_waiting;        /* statistics that wait; atomic */
+  gint refuses_profiles; /* atomic */
+  gboolean is_child;     /* this process is a child, in which there is no thread */
 } GTorchExport;
 
 GTorchExport *gtorch_export_ref (GTorchExport *self);
@@ -81,6 +104,17 @@ GTorchExport *gtorch_exporter_get_export (GTorchExporter *self);
 /* --- the bus (gtorch-exporter-bus.c) --- */
 gboolean gtorch_export_start (GTorchExport *self, GCancellable *cancellable, GError **error);
 void gtorch_export_stop (GTorchExport *self);
+/* Lets the thread that computes call the function, behind what waits already; FALSE: the export has ended. */
+typedef void (*GTorchExportWork) (GTorchExport *self, gpointer data);
+gboolean gtorch_export_push (GTorchExport *self, GTorchExportWork func, gpointer data);
+
+/* --- profiles that monitors ask for (gtorch-exporter-profile.c); the first two answer --- */
+void gtorch_export_start_profile (GTorchExport *self, GDBusMethodInvocation *invocation,
+                                  gdouble seconds);
+void gtorch_export_stop_profile (GTorchExport *self, GDBusMethodInvocation *invocation);
+GVariant *gtorch_export_get_profile_state (GTorchExport *self);
+void gtorch_export_end_profile (GTorchExport *self);
+void gtorch_export_profile_clear (GTorchExportProfile *self);
 
 /* --- answers (gtorch-exporter-answers.c): each a tuple, NULL with an error of G_DBUS_ERROR --- */
 GVariant *gtorch_export_list_devices (void);

@@ -23,8 +23,9 @@
  * Shows on the session bus what the program does: the memory of its tensors, its streams, the parameters of
  * its modules, and numbers such as the loss.
  *
- * `gtorch-top` and GTorch Monitor read it. Nothing is exported until [method@Exporter.start], and nobody can
- * change anything in the program. Every program of the same user can read what is exported.
+ * `gtorch-top` and GTorch Monitor read it. Nothing is exported until [method@Exporter.start], and
+ * nobody can change anything in the program. Every program of the same user can read what is
+ * exported, and record a profile of it unless [property@Exporter:allow-profiles] is off.
  *
  * An exporter is a [class@Log], so a trainer's numbers are shown by [method@Trainer.add_log], and those of a
  * loop of one's own by [method@Exporter.add_scalar]. It answers in a thread of its own, and needs no main
@@ -80,6 +81,7 @@ gtorch_export_unref (GTorchExport *self)
   g_ptr_array_unref (self->modules);
   g_hash_table_unref (self->scalars_by_name);
   g_ptr_array_unref (self->scalars);
+  gtorch_export_profile_clear (&self->profiling);
   g_free (self->profile);
   g_free (self->program);
   g_free (self);
@@ -221,6 +223,19 @@ gtorch_exporter_set_name (GTorchExporter *self, const gchar *name)
   self->name = g_strdup (name);
 }
 
+static gboolean
+gtorch_exporter_get_allow_profiles (GTorchExporter *self)
+{
+  return !g_atomic_int_get (&self->export->refuses_profiles);
+}
+
+static void
+gtorch_exporter_set_allow_profiles (GTorchExporter *self, gboolean allow)
+{
+  if (g_atomic_int_exchange (&self->export->refuses_profiles, !allow) != !allow)
+    g_object_notify (G_OBJECT (self), "allow-profiles");
+}
+
 typedef GTorchExporter Self;
 
 static const GTorchField fields[] = {
@@ -233,6 +248,16 @@ static const GTorchField fields[] = {
    */
   { "name", GTORCH_PROPERTY_STRING (gtorch_exporter_get_name, gtorch_exporter_set_name),
     .flags = GTORCH_FIELD_FIXED },
+  /**
+   * GTorchExporter:allow-profiles:
+   *
+   * Whether monitors may record a profile of the program, of a minute at most.
+   *
+   * Since: 0.1
+   */
+  { "allow-profiles",
+    GTORCH_PROPERTY_BOOL (gtorch_exporter_get_allow_profiles, gtorch_exporter_set_allow_profiles),
+    .value = TRUE },
 };
 
 static void
@@ -605,7 +630,8 @@ gtorch_exporter_add_trainer (GTorchExporter *self, const gchar *name, GTorchTrai
  * @json: (nullable): a profile in JSON, such as a Chrome trace; %NULL for none
  * @error: return location for an error
  *
- * Gives monitors a profile of the program, which they show when they are asked to.
+ * Gives monitors a profile of the program, which they show when they are asked to. It takes the
+ * place of one that a monitor has recorded, and such a one takes its place.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the text is not UTF-8 or longer than 32 MiB, or with
  *   %GTORCH_ERROR_FORMAT if it is not JSON
@@ -639,6 +665,7 @@ gtorch_exporter_set_profile (GTorchExporter *self, const gchar *json, GError **e
   g_mutex_lock (&self->export->lock);
   former = self->export->profile;
   self->export->profile = g_strdup (json);
+  g_clear_pointer (&self->export->profiling.text, g_free);
   g_mutex_unlock (&self->export->lock);
   g_free (former);
   return TRUE;

@@ -49,6 +49,8 @@ typedef void (*GTorchRawFunc) (const GTorchRaw *raw, guint thread, gpointer data
 void gtorch_profile_buffers_take (GTorchRawFunc func, gpointer data);
 /* The threads by the numbers that the function was given; (transfer full). */
 GArray *gtorch_profile_buffers_list_threads (void);
+/* How many bytes of records were not taken yet. */
+gsize gtorch_profile_buffers_count_bytes (void);
 void gtorch_profile_buffers_set_flags (guint flags, gboolean uses_tracer, gboolean uses_events);
 /* The devices, by slots, that operations ran on since the flags were set. */
 guint32 gtorch_profile_buffers_get_devices (void);

@@ -228,6 +228,23 @@ gtorch_profile_buffers_take (GTorchRawFunc func, gpointer data)
   g_mutex_unlock (&lock);
 }
 
+gsize
+gtorch_profile_buffers_count_bytes (void)
+{
+  gsize result = 0;
+
+  g_mutex_lock (&lock);
+  for (Buffer *self = buffers; self != NULL; self = self->next)
+    {
+      for (Page *page = self->first; page != NULL;
+           page = __atomic_load_n (&page->next, __ATOMIC_ACQUIRE))
+        result += __atomic_load_n (&page->used, __ATOMIC_RELAXED);
+      result -= self->taken;
+    }
+  g_mutex_unlock (&lock);
+  return result;
+}
+
 GArray *
 gtorch_profile_buffers_list_threads (void)
 {

@@ -230,8 +230,12 @@ write_event (Chrome *chrome, GString *text, const GTorchRecord *record)
   if (gtorch_record_is_of_host (record))
     write_host_args (chrome, text, record);
   else if (record->kind == GTORCH_RECORD_DRIVER)
-    g_string_append_printf (text, "\"External id\": %" PRIu64 ", \"correlation\": %" PRIu64,
-                            external_id (chrome, record), record->correlation);
+    {
+      g_string_append_printf (text, "\"External id\": %" PRIu64 ", \"correlation\": %" PRIu64,
+                              external_id (chrome, record), record->correlation);
+      if (record->call.result != 0)
+        g_string_append_printf (text, ", \"result\": %d", record->call.result);
+    }
   else
     write_device_args (chrome, text, record);
   g_string_append (text, "}}");
@@ -309,6 +313,12 @@ write_head (Chrome *chrome, GString *text)
                           gtorch_trace_get_realtime_offset (chrome->trace), settings->record_shapes,
                           settings->profile_memory, settings->with_stack, settings->with_flops);
   gtorch_json_write_string (text, g_get_host_name (), -1);
+  if (gtorch_trace_get_n_lost (chrome->trace) > 0)
+    g_string_append_printf (text, ",\n  \"gpu_records_lost\": %" PRIu64,
+                            gtorch_trace_get_n_lost (chrome->trace));
+  if (gtorch_trace_get_n_untimed (chrome->trace) > 0)
+    g_string_append_printf (text, ",\n  \"gpu_records_without_times\": %" PRIu64,
+                            gtorch_trace_get_n_untimed (chrome->trace));
   for (entry = chrome->metadata; *entry != NULL; entry += 2)
     {
       g_string_append (text, ",\n  ");
@@ -352,6 +362,68 @@ write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
   return TRUE;
 }
 
+/* Gives func what there is to write. */
+static gboolean
+with_chrome (GTorchProfiler *self, const gchar *who,
+             gboolean (*func) (Chrome *chrome, gpointer data, GError **error), gpointer data,
+             GError **error)
+{
+  Chrome chrome = { .is_first = TRUE, .pid = getpid () };
+  g_autoptr (GTorchTrace) trace = NULL;
+  g_auto (GStrv) metadata = NULL;
+
+  chrome.trace = trace = gtorch_profiler_need_trace (self, who, error);
+  if (trace == NULL)
+    return FALSE;
+  gtorch_profiler_get_settings (self, &chrome.settings);
+  chrome.metadata = metadata = gtorch_profiler_dup_metadata (self);
+  chrome.records = gtorch_trace_get_records (chrome.trace, &chrome.n);
+  chrome.threads = gtorch_trace_get_threads (chrome.trace, &chrome.n_threads);
+  return func (&chrome, data, error);
+}
+
+static gboolean
+write_to_stream (Chrome *chrome, gpointer stream, GError **error)
+{
+  return gtorch_profile_file_write (stream, write_chrome, chrome, NULL, error);
+}
+
+gchar *
+gtorch_profiler_dup_chrome_trace (GTorchProfiler *self, gsize most, gsize *length, GError **error)
+{
+  g_autofree gchar *text = g_malloc (most + 1);
+  g_autoptr (GOutputStream) stream = g_memory_output_stream_new (text, most, NULL, NULL);
+  GError *local = NULL;
+
+  if (!with_chrome (self, "profiler_dup_chrome_trace", write_to_stream, stream, &local))
+    {
+      if (g_error_matches (local, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("the profile has more than %zu bytes: record a shorter time"), most);
+      else
+        g_propagate_error (error, g_steal_pointer (&local));
+      g_clear_error (&local);
+      return NULL;
+    }
+  *length = g_memory_output_stream_get_data_size (G_MEMORY_OUTPUT_STREAM (stream));
+  text[*length] = '\0';
+  return g_realloc (g_steal_pointer (&text), *length + 1);
+}
+
+typedef struct
+{
+  GFile *file;
+  GCancellable *cancellable;
+} Saving;
+
+static gboolean
+save_to_file (Chrome *chrome, gpointer data, GError **error)
+{
+  const Saving *saving = data;
+
+  return gtorch_profile_file_save (saving->file, write_chrome, chrome, saving->cancellable, error);
+}
+
 /**
  * gtorch_profiler_export_chrome_trace:
  * @self: a profiler
@@ -373,21 +445,11 @@ gboolean
 gtorch_profiler_export_chrome_trace (GTorchProfiler *self, GFile *file, GCancellable *cancellable,
                                      GError **error)
 {
-  Chrome chrome = { .is_first = TRUE, .pid = getpid () };
-  g_autoptr (GTorchTrace) trace = NULL;
-  g_auto (GStrv) metadata = NULL;
+  Saving saving = { file, cancellable };
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (g_cancellable_set_error_if_cancelled (cancellable, error))
-    return FALSE;
-  chrome.trace = trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
-  if (trace == NULL)
-    return FALSE;
-  gtorch_profiler_get_settings (self, &chrome.settings);
-  chrome.metadata = metadata = gtorch_profiler_dup_metadata (self);
-  chrome.records = gtorch_trace_get_records (chrome.trace, &chrome.n);
-  chrome.threads = gtorch_trace_get_threads (chrome.trace, &chrome.n_threads);
-  return gtorch_profile_file_save (file, write_chrome, &chrome, cancellable, error);
+  return !g_cancellable_set_error_if_cancelled (cancellable, error)
+         && with_chrome (self, "profiler_export_chrome_trace", save_to_file, &saving, error);
 }

@@ -19,7 +19,10 @@ typedef gboolean (*GTorchProfileFileFunc) (GTorchProfileFile *file, gpointer dat
 
 /* Writes the text if it is long, or if is_end is set. */
 gboolean gtorch_profile_file_flush (GTorchProfileFile *file, gboolean is_end, GError **error);
-/* Lets func append all of the text. On failure the file is as it was before. */
+/* Lets func append all of the text, as it is. */
+gboolean gtorch_profile_file_write (GOutputStream *stream, GTorchProfileFileFunc func,
+                                    gpointer data, GCancellable *cancellable, GError **error);
+/* The same for a file. On failure it is as it was before. */
 gboolean gtorch_profile_file_save (GFile *file, GTorchProfileFileFunc func, gpointer data,
                                    GCancellable *cancellable, GError **error);
 

@@ -49,6 +49,15 @@ save (GOutputStream *stream, GCancellable *cancellable, gpointer data, GError **
 }
 
 gboolean
+gtorch_profile_file_write (GOutputStream *stream, GTorchProfileFileFunc func, gpointer data,
+                           GCancellable *cancellable, GError **error)
+{
+  Save saved = { func, data, FALSE };
+
+  return save (stream, cancellable, &saved, error);
+}
+
+gboolean
 gtorch_profile_file_save (GFile *file, GTorchProfileFileFunc func, gpointer data,
                           GCancellable *cancellable, GError **error)
 {

@@ -21,6 +21,11 @@ gchar **gtorch_profiler_dup_metadata (GTorchProfiler *self);
 /* The last finished trace, or NULL with an error that begins with `what`. */
 GTorchTrace *gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error);
 
+/* The last finished profile in Chrome's format; NULL with an error if there is none, or if it has
+ * more bytes. */
+gchar *gtorch_profiler_dup_chrome_trace (GTorchProfiler *self, gsize most, gsize *length,
+                                         GError **error);
+
 /* A row of a list: one event, or the sum of several. Times are nanoseconds. */
 typedef struct
 {
@@ -41,6 +46,7 @@ typedef struct
 {
   GTorchProfileSettings settings;
   const gchar *device_name; /* "CUDA"; NULL: there is none */
+  guint64 n_missing;        /* records of devices that were lost, or have no times */
 } GTorchProfileColumns;
 
 GTorchProfileList *gtorch_profile_list_new_events (GTorchProfiler *profiler, GTorchTrace *trace);

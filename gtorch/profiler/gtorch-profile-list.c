@@ -225,7 +225,10 @@ add_up (const GTorchRecord *records, guint n, GTorchProfileData *data)
 GTorchProfileList *
 gtorch_profile_list_new_events (GTorchProfiler *profiler, GTorchTrace *trace)
 {
-  GTorchProfileColumns columns = { .device_name = gtorch_trace_has_gpu (trace) ? "CUDA" : NULL };
+  GTorchProfileColumns columns = {
+    .device_name = gtorch_trace_has_gpu (trace) ? "CUDA" : NULL,
+    .n_missing = gtorch_trace_get_n_lost (trace) + gtorch_trace_get_n_untimed (trace),
+  };
   g_autofree GTorchProfileData *data = NULL;
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (guint));
   g_autoptr (GString) text = g_string_new (NULL);

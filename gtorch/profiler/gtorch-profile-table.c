@@ -545,5 +545,8 @@ gtorch_profile_write_table (const GTorchProfileColumns *columns, GPtrArray *rows
       g_string_append_printf (table.text, "Self %s time total: %s\n",
                               columns->device_name != NULL ? columns->device_name : "None", device);
   }
+  if (columns->n_missing > 0)
+    g_string_append_printf (table.text, "%" PRIu64 " records of kernels and copies are missing\n",
+                            columns->n_missing);
   return g_string_free (table.text, FALSE);
 }

@@ -27,7 +27,7 @@ struct _GTorchTrace
   gint64 start, end, realtime;
   GTorchProfilerGpuSource source;
   gboolean has_gpu;
-  guint64 n_lost;
+  guint64 n_lost, n_untimed;
 };
 
 /* A record before it has its place. */
@@ -143,6 +143,12 @@ guint64
 gtorch_trace_get_n_lost (const GTorchTrace *trace)
 {
   return trace->n_lost;
+}
+
+guint64
+gtorch_trace_get_n_untimed (const GTorchTrace *trace)
+{
+  return trace->n_untimed;
 }
 
 /* --- reading what threads have written --- */
@@ -342,7 +348,8 @@ gtorch_trace_builder_add_activity (const GTorchGpuActivity *activity, gpointer b
     .thread = -1,
     .name = keep_text (self, activity->name != NULL ? activity->name : "?"),
     .start = activity->start,
-    .end = MAX (activity->start, activity->end),
+    .end = activity->end != 0 ? MAX (activity->start, activity->end)
+                              : 0, /* 0: the time is not known */
     .parent = -1,
     .forward = -1,
     .correlation = activity->correlation,
@@ -360,7 +367,9 @@ gtorch_trace_builder_add_activity (const GTorchGpuActivity *activity, gpointer b
       record->kernel.graph = activity->graph;
       record->kernel.graph_node = activity->graph_node;
     }
-  else if (activity->kind != GTORCH_RECORD_DRIVER)
+  else if (activity->kind == GTORCH_RECORD_DRIVER)
+    record->call.result = activity->result;
+  else
     {
       record->copy.n_bytes = activity->n_bytes;
       record->copy.direction = activity->direction;
@@ -680,6 +689,54 @@ link_devices (GTorchTrace *trace, const GArray *made, GHashTable *by_id)
       }
 }
 
+static gboolean
+is_traced (const GTorchRecord *record)
+{
+  return gtorch_record_is_of_device (record) && record->kind != GTORCH_RECORD_SPAN;
+}
+
+/* Drops calls of the driver that were made before or after the recording, and what they have
+ * launched. What was launched within it stays at any time: the clock of a device is known to the
+ * library of traces to some microseconds, so that the first kernels may seem to come before their
+ * calls, and before the recording. Work of a warmup stays where it went on during the recording.
+ * What has no times is counted. */
+static void
+drop_outside (GTorchTraceBuilder *self, gint64 start, gint64 end)
+{
+  g_autoptr (GHashTable) within = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (GHashTable) late = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  guint n = 0, i;
+
+  for (i = 0; i < self->made->len; i++)
+    {
+      const GTorchRecord *record = &g_array_index (self->made, Made, i).record;
+
+      if (record->kind == GTORCH_RECORD_DRIVER && record->start >= start)
+        g_hash_table_add (record->start <= end ? within : late,
+                          g_memdup2 (&record->correlation, sizeof record->correlation));
+    }
+  for (i = 0; i < self->made->len; i++)
+    {
+      const Made made = g_array_index (self->made, Made, i);
+      const GTorchRecord *record = &made.record;
+      const gboolean is_within =
+          record->correlation != 0 && g_hash_table_contains (within, &record->correlation);
+
+      if (record->kind == GTORCH_RECORD_DRIVER && (record->start < start || record->start > end))
+        continue;
+      if (is_traced (record) && (record->start == 0 || record->end == 0))
+        {
+          self->trace->n_untimed += is_within;
+          continue;
+        }
+      if (is_traced (record) && !is_within
+          && (record->start < start || g_hash_table_contains (late, &record->correlation)))
+        continue;
+      g_array_index (self->made, Made, n++) = made;
+    }
+  g_array_set_size (self->made, n);
+}
+
 GTorchTrace *
 gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 start, gint64 end,
                           GTorchProfilerGpuSource source, guint64 n_lost)
@@ -699,6 +756,7 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
   trace->realtime =
       now.tv_sec * G_GINT64_CONSTANT (1000000000) + now.tv_nsec - gtorch_profile_now ();
 
+  drop_outside (self, start, end);
   gone = add_open (self, end);
   g_array_sort (self->made, compare);
   trace->n_records = self->made->len;

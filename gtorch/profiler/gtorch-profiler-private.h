@@ -95,6 +95,10 @@ typedef struct
       guint64 n_bytes;
       const gchar *direction; /* "HtoD", "DtoH", "DtoD", …; of a fill NULL */
     } copy;
+    struct
+    {
+      gint result; /* 0: success */
+    } call;
   };
 } GTorchRecord;
 
@@ -122,8 +126,9 @@ gint64 gtorch_trace_get_realtime_offset (const GTorchTrace *trace);
 /* Whether a device has records. */
 gboolean gtorch_trace_has_gpu (const GTorchTrace *trace);
 GTorchProfilerGpuSource gtorch_trace_get_gpu_source (const GTorchTrace *trace);
-/* How many records of the GPU's library had no room. */
+/* How many records of the GPU's library had no room, and how many came without times and are left out. */
 guint64 gtorch_trace_get_n_lost (const GTorchTrace *trace);
+guint64 gtorch_trace_get_n_untimed (const GTorchTrace *trace);
 /* Sorts indices (guint) of records by their start. */
 void gtorch_trace_sort_by_start (const GTorchTrace *trace, GArray *indices);
 
@@ -209,10 +214,11 @@ typedef struct
 {
   GTorchRecordKind kind; /* DRIVER, KERNEL, COPY or FILL */
   const gchar *name;     /* borrowed; a driver's or compiler's name of a kernel */
-  gint64 start, end;     /* nanoseconds of CLOCK_MONOTONIC */
+  gint64 start, end;     /* nanoseconds of CLOCK_MONOTONIC; 0: not known */
   guint64 correlation;
   guint64 external; /* the id that was pushed in the thread when the call was made; 0: none */
   guint64 thread;   /* DRIVER: of the system */
+  gint result;      /* DRIVER: what the call returned; 0: success */
   gint device;      /* index; -1 for DRIVER */
   guint64 stream;
   guint64 n_bytes;

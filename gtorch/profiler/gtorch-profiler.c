@@ -342,47 +342,50 @@ wait_for_devices (void)
       }
 }
 
-typedef struct
-{
-  GTorchTraceBuilder *builder;
-  gint64 begun;
-} Taking;
-
+/* Tells what of the GPU's work the trace lacks. */
 static void
-take_activity (const GTorchGpuActivity *activity, gpointer data)
+tell_losses (GTorchProfiler *self, const GTorchTrace *trace)
 {
-  Taking *taking = data;
+  const guint64 n_lost = gtorch_trace_get_n_lost (trace),
+                n_untimed = gtorch_trace_get_n_untimed (trace);
+  g_autoptr (GString) message = g_string_new (NULL);
 
-  if (activity->start >= taking->begun) /* others are of the warmup */
-    gtorch_trace_builder_add_activity (activity, taking->builder);
+  if (n_lost > 0)
+    g_string_append_printf (message, _ ("%" PRIu64 " records of kernels and copies were lost"),
+                            n_lost);
+  if (n_untimed > 0)
+    {
+      g_string_append (message, n_lost > 0 ? "; " : "");
+      g_string_append_printf (message,
+                              _ ("%" PRIu64
+                                 " kernels and copies are left out: their times are not known"),
+                              n_untimed);
+    }
+  if (message->len > 0)
+    set_message (self, message->str);
 }
 
 static void
 end_trace (GTorchProfiler *self)
 {
-  Taking taking = { NULL, begun };
+  GTorchTraceBuilder *builder;
   g_autoptr (GTorchTrace) former = NULL;
   g_autoptr (GTorchTrace) trace = NULL;
-  const gint64 end = gtorch_profile_now ();
   guint64 n_lost = 0;
+  gint64 end;
 
   gtorch_profile_buffers_set_flags (0, FALSE, FALSE);
+  end = gtorch_profile_now ();
   wait_for_devices ();
-  taking.builder = gtorch_trace_builder_new ();
+  builder = gtorch_trace_builder_new ();
   gtorch_profile_buffers_take (self->activities & GTORCH_PROFILER_CPU ? gtorch_trace_builder_add_raw
                                                                       : NULL,
-                               taking.builder);
+                               builder);
   if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
-    n_lost = gtorch_gpu_tracer->end (take_activity, &taking);
-  if (n_lost > 0)
-    {
-      g_autofree gchar *message =
-          g_strdup_printf (_ ("%" PRIu64 " records of kernels and copies were lost"), n_lost);
-
-      set_message (self, message);
-    }
-  trace = gtorch_trace_builder_end (taking.builder, gtorch_profile_buffers_list_threads (), begun,
-                                    end, self->gpu_source, n_lost);
+    n_lost = gtorch_gpu_tracer->end (gtorch_trace_builder_add_activity, builder);
+  trace = gtorch_trace_builder_end (builder, gtorch_profile_buffers_list_threads (), begun, end,
+                                    self->gpu_source, n_lost);
+  tell_losses (self, trace);
   g_mutex_lock (&lock);
   former = self->trace;
   self->trace = gtorch_trace_ref (trace);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Brings the signals of a run to the main context of the program, in order. A turn of the main loop emits
+/* Brings the signals of a run to the main context of the program, in order. The threads of the run tell the
+ * context by a bell, which takes no lock that the main loop needs. A turn of the main loop emits
  * signals for a few milliseconds at most, so that many of them do not stop it. A run is ahead of its handlers
  * by what the program allows and no more, so that a handler can end it. Changes of properties are notified at
  * most twenty times a second. */
@@ -9,6 +10,7 @@
 #include "config.h"
 
 #include "train/gtorch-trainer-private.h"
+#include "base/gtorch-bell-private.h"
 #include "base/gtorch-wake-private.h"
 
 #define MAX_WAITING     1024
@@ -28,12 +30,12 @@ struct _GTorchTrainerDelivery
 {
   gint ref_count;
   GTorchTrainer *trainer; /* the run's */
-  GMainContext *context;  /* NULL: signals are emitted at once */
+  GSource *bell;          /* in the context of the program; NULL: signals are emitted at once */
   GMutex lock;
   GCond cond;
   GQueue notices;
   guint n_emitting; /* signals whose handlers are being called */
-  gboolean is_attached, is_awake;
+  gboolean is_awake;
   gboolean is_dirty, is_urgent; /* properties have changed; by more than a step */
   gint64 notify_time;
 };
@@ -48,18 +50,11 @@ notice_free (gpointer data)
   g_free (notice);
 }
 
-GTorchTrainerDelivery *
-gtorch_trainer_delivery_new (GTorchTrainer *trainer, GMainContext *context)
+void
+gtorch_trainer_delivery_end (GTorchTrainerDelivery *self)
 {
-  GTorchTrainerDelivery *self = g_new0 (GTorchTrainerDelivery, 1);
-
-  self->ref_count = 1;
-  self->trainer = g_object_ref (trainer);
-  self->context = context != NULL ? g_main_context_ref (context) : NULL;
-  g_mutex_init (&self->lock);
-  g_cond_init (&self->cond);
-  g_queue_init (&self->notices);
-  return self;
+  if (self->bell != NULL)
+    g_source_destroy (self->bell);
 }
 
 void
@@ -68,7 +63,7 @@ gtorch_trainer_delivery_unref (GTorchTrainerDelivery *self)
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
   g_queue_clear_full (&self->notices, notice_free);
-  g_clear_pointer (&self->context, g_main_context_unref);
+  g_clear_pointer (&self->bell, g_source_unref);
   g_object_unref (self->trainer);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->cond);
@@ -149,9 +144,10 @@ on_turn (gpointer data)
   emit_until (self, g_get_monotonic_time () + TURN, FALSE);
   g_mutex_lock (&self->lock);
   has_more = !g_queue_is_empty (&self->notices);
-  self->is_attached = has_more;
   g_mutex_unlock (&self->lock);
-  return has_more;
+  if (has_more)
+    gtorch_bell_ring (self->bell);
+  return G_SOURCE_CONTINUE;
 }
 
 static void
@@ -160,21 +156,31 @@ release (gpointer data)
   gtorch_trainer_delivery_unref (data);
 }
 
-/* With the lock held. Of a lower priority than what draws and answers. */
+/* Of a lower priority than what draws and answers. */
 static void
-attach (GTorchTrainerDelivery *self)
+make_bell (GTorchTrainerDelivery *self, GMainContext *context)
 {
-  GSource *source;
-
-  if (self->is_attached)
-    return;
-  self->is_attached = TRUE;
+  self->bell = gtorch_bell_new ();
+  g_source_set_static_name (self->bell, "[GTorch] signals of a trainer");
+  g_source_set_priority (self->bell, G_PRIORITY_DEFAULT_IDLE);
   g_atomic_int_inc (&self->ref_count);
-  source = g_idle_source_new ();
-  g_source_set_static_name (source, "[GTorch] signals of a trainer");
-  g_source_set_callback (source, on_turn, self, release);
-  g_source_attach (source, self->context);
-  g_source_unref (source);
+  g_source_set_callback (self->bell, on_turn, self, release);
+  g_source_attach (self->bell, context);
+}
+
+GTorchTrainerDelivery *
+gtorch_trainer_delivery_new (GTorchTrainer *trainer, GMainContext *context)
+{
+  GTorchTrainerDelivery *self = g_new0 (GTorchTrainerDelivery, 1);
+
+  self->ref_count = 1;
+  self->trainer = g_object_ref (trainer);
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->cond);
+  g_queue_init (&self->notices);
+  if (context != NULL)
+    make_bell (self, context);
+  return self;
 }
 
 static void
@@ -197,8 +203,9 @@ add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdo
      const GError *failure, GVariant *results)
 {
   const gboolean is_heard = results != NULL || gtorch_trainer_is_heard (self->trainer, signal);
+  gboolean must_ring;
 
-  if (self->context == NULL)
+  if (self->bell == NULL)
     {
       add_now (self, signal, number, value, failure, results);
       return;
@@ -214,10 +221,11 @@ add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdo
                           results != NULL ? g_variant_ref (results) : NULL };
       g_queue_push_tail (&self->notices, notice);
     }
-  if (is_heard || signal != GTORCH_TRAINER_STEP_DONE
-      || g_get_monotonic_time () - self->notify_time >= NOTIFY_INTERVAL)
-    attach (self);
+  must_ring = is_heard || signal != GTORCH_TRAINER_STEP_DONE
+              || g_get_monotonic_time () - self->notify_time >= NOTIFY_INTERVAL;
   g_mutex_unlock (&self->lock);
+  if (must_ring) /* without the lock, which whoever is woken takes */
+    gtorch_bell_ring (self->bell);
 }
 
 void
@@ -259,7 +267,7 @@ gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, gint64 n_ahead,
   GTorchWake wake;
   gboolean is_full;
 
-  if (self->context == NULL)
+  if (self->bell == NULL)
     return;
   g_mutex_lock (&self->lock);
   is_full = is_ahead (self, n_ahead);
@@ -287,7 +295,7 @@ gtorch_trainer_delivery_flush (GTorchTrainerDelivery *self)
 {
   gboolean is_empty;
 
-  if (self->context == NULL)
+  if (self->bell == NULL)
     {
       notify (self);
       return;

@@ -66,11 +66,36 @@ settle (GTorchTrainerRun *run, GError **error)
   g_clear_error (&local);
 }
 
+/* What has failed, or was cancelled, cannot be failed by the program. */
 static void
 report (GTorchTrainerRun *run, const GError *error)
 {
+  if (error != NULL)
+    {
+      g_mutex_lock (&run->priv->lock);
+      run->is_failed = TRUE;
+      g_mutex_unlock (&run->priv->lock);
+    }
   if (error != NULL && !g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
     gtorch_trainer_delivery_add (run->delivery, GTORCH_TRAINER_FAILED, 0, 0, error);
+}
+
+/* Emits what is left. A handler may still fail the run. */
+static void
+tell_the_end (GTorchTrainerRun *run, GError **error)
+{
+  GError *late = NULL;
+
+  gtorch_trainer_delivery_flush (run->delivery);
+  if (!gtorch_trainer_run_end_telling (run, &late))
+    return;
+  if (*error == NULL)
+    {
+      *error = g_steal_pointer (&late);
+      report (run, *error);
+      gtorch_trainer_delivery_flush (run->delivery);
+    }
+  g_clear_error (&late);
 }
 
 void
@@ -80,7 +105,7 @@ gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error)
   settle (run, error);
   gtorch_trainer_run_end (run, error);
   report (run, *error);
-  gtorch_trainer_delivery_flush (run->delivery);
+  tell_the_end (run, error);
 }
 
 /* --- the end, in the main context --- */
@@ -104,7 +129,7 @@ finish (Drive *drive)
 {
   g_autoptr (GTask) task = g_steal_pointer (&drive->task);
 
-  gtorch_trainer_delivery_flush (drive->run->delivery);
+  tell_the_end (drive->run, &drive->error);
   g_clear_pointer (&drive->run, gtorch_trainer_run_free);
   if (drive->error != NULL)
     g_task_return_error (task, g_steal_pointer (&drive->error));

@@ -64,6 +64,9 @@ void gtorch_trainer_set_load_function (GTorchTrainer *self, GTorchTrainerLoadFun
                                        gpointer user_data, GDestroyNotify destroy);
 
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_trainer_fail (GTorchTrainer *self, const GError *error);
+
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_best (GTorchTrainer *self);
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_trainer_get_result_names (GTorchTrainer *self) G_GNUC_WARN_UNUSED_RESULT;

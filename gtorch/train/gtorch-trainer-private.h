@@ -73,7 +73,9 @@ typedef struct
   gdouble throughput, progress;
   GVariant *results;     /* of the last evaluation that the program was told of: a(sd) */
   GTorchTrainerRun *run; /* NULL: none */
-  const gchar *busy;     /* the asynchronous function that has not ended; NULL: none */
+  /* A run that has ended while its last signals are emitted, whose handlers may yet fail it; NULL: none. */
+  GTorchTrainerRun *telling;
+  const gchar *busy; /* the asynchronous function that has not ended; NULL: none */
 } GTorchTrainerPrivate;
 
 GTorchTrainerPrivate *gtorch_trainer_get_private (GTorchTrainer *self);
@@ -121,6 +123,9 @@ struct _GTorchTrainerRun
   GTorchTrainerSettings settings;
   GCancellable *cancellable;
   gint is_stopped; /* accessed atomically */
+  /* Under the lock of the trainer: */
+  gboolean is_failed; /* by the program, or otherwise */
+  GError *failure;    /* the program's, until the run ends with it; NULL: none */
   GTorchDevice *device;
   GTorchStream *stream; /* NULL: the thread's own */
   GTorchTrainerDelivery *delivery;
@@ -163,6 +168,10 @@ gboolean gtorch_trainer_run_harvest (GTorchTrainerRun *run, GError **error);
 void gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error);
 /* Fails: the loader, or the validation_loader, has no batches. */
 gboolean gtorch_trainer_fail_empty (const gchar *loader, GError **error);
+/* Sets the error that the program has failed the run with, if there is one that was not taken. */
+gboolean gtorch_trainer_run_take_failure (GTorchTrainerRun *run, GError **error);
+/* Behind its last signal: the program cannot fail it any longer. */
+gboolean gtorch_trainer_run_end_telling (GTorchTrainerRun *run, GError **error);
 /* Ends the run, after an error too: what comes next goes on from there. */
 void gtorch_trainer_run_end (GTorchTrainerRun *run, GError **error);
 
@@ -223,6 +232,8 @@ void gtorch_trainer_delivery_serve (GTorchTrainerDelivery *self);
 void gtorch_trainer_delivery_wake (GTorchTrainerDelivery *self);
 /* In the context: emits everything that waits. */
 void gtorch_trainer_delivery_flush (GTorchTrainerDelivery *self);
+/* In the context, when nothing is emitted any longer. */
+void gtorch_trainer_delivery_end (GTorchTrainerDelivery *self);
 void gtorch_trainer_delivery_unref (GTorchTrainerDelivery *self);
 
 G_END_DECLS

@@ -146,6 +146,7 @@ point_free (gpointer data)
 void
 gtorch_trainer_run_free (GTorchTrainerRun *run)
 {
+  gtorch_trainer_run_end_telling (run, NULL);
   g_queue_clear_full (&run->points, point_free);
   g_clear_object (&run->iter);
   g_clear_object (&run->validation_iter);
@@ -156,6 +157,7 @@ gtorch_trainer_run_free (GTorchTrainerRun *run)
   g_clear_object (&run->stream);
   g_clear_object (&run->cancellable);
   gtorch_trainer_settings_clear (&run->settings);
+  gtorch_trainer_delivery_end (run->delivery);
   gtorch_trainer_delivery_unref (run->delivery);
   g_object_unref (run->trainer);
   g_free (run);
@@ -186,7 +188,80 @@ gtorch_trainer_run_end (GTorchTrainerRun *run, GError **error)
     gtorch_log_flush (priv->logs->pdata[i], NULL);
   g_mutex_lock (&priv->lock);
   priv->run = NULL;
+  priv->telling = run;
   g_mutex_unlock (&priv->lock);
+}
+
+/* --- what the program fails it with --- */
+
+gboolean
+gtorch_trainer_run_take_failure (GTorchTrainerRun *run, GError **error)
+{
+  GError *failure;
+
+  g_mutex_lock (&run->priv->lock);
+  failure = g_steal_pointer (&run->failure);
+  g_mutex_unlock (&run->priv->lock);
+  if (failure == NULL)
+    return FALSE;
+  g_propagate_error (error, failure);
+  return TRUE;
+}
+
+gboolean
+gtorch_trainer_run_end_telling (GTorchTrainerRun *run, GError **error)
+{
+  g_mutex_lock (&run->priv->lock);
+  if (run->priv->telling == run)
+    run->priv->telling = NULL;
+  g_mutex_unlock (&run->priv->lock);
+  return gtorch_trainer_run_take_failure (run, error);
+}
+
+/**
+ * gtorch_trainer_fail:
+ * @self: a trainer
+ * @error: what went wrong
+ *
+ * Ends a run with an error of the program's, which is then that of [method@Trainer.run] or
+ * [method@Trainer.run_finish], and of [signal@Trainer::failed]. It is for handlers of signals, which
+ * have no other way to tell of an error.
+ *
+ * The run ends behind its present step, without what is due at its end: no evaluation, and no
+ * checkpoint. The first error of a run counts. Callable from any thread, also while the last signals
+ * of a run are emitted.
+ *
+ * ```c
+ * if (!write_loss (step, loss, &error))
+ *   gtorch_trainer_fail (trainer, error);
+ * ```
+ *
+ * Returns: %TRUE if a run ends with the error; %FALSE if no run goes on, or it ends with another one
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_trainer_fail (GTorchTrainer *self, const GError *error)
+{
+  GTorchTrainerPrivate *priv;
+  GTorchTrainerRun *run;
+  gboolean is_first;
+
+  g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
+  g_return_val_if_fail (error != NULL, FALSE);
+  priv = gtorch_trainer_get_private (self);
+  g_mutex_lock (&priv->lock);
+  run = priv->run != NULL ? priv->run : priv->telling;
+  is_first = run != NULL && !run->is_failed;
+  if (is_first)
+    {
+      run->is_failed = TRUE;
+      run->failure = g_error_copy (error);
+      g_atomic_int_set (&run->is_stopped, TRUE);
+      gtorch_trainer_delivery_wake (run->delivery);
+    }
+  g_mutex_unlock (&priv->lock);
+  return is_first;
 }
 
 /* --- what the device has done --- */
@@ -552,7 +627,8 @@ end_run (GTorchTrainerRun *run)
 gboolean
 gtorch_trainer_run_advance (GTorchTrainerRun *run, GError **error)
 {
-  if (g_cancellable_set_error_if_cancelled (run->cancellable, error))
+  if (gtorch_trainer_run_take_failure (run, error)
+      || g_cancellable_set_error_if_cancelled (run->cancellable, error))
     return FALSE;
   switch (run->phase)
     {

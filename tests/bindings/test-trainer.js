@@ -224,6 +224,39 @@ tap.add('handlers_end_the_run_with_their_step', async () => {
     }
 });
 
+tap.add('exceptions_of_handlers_end_the_run_and_arrive', async () => {
+    const thrown = new RangeError('that is enough');
+    for (const [signal, at] of [['step-done', 3], ['epoch-done', 1], ['epoch-done', 3]]) {
+        const handler = (_self, number) => {
+            if (number === at)
+                throw thrown;
+        };
+        const trainer = make(GTorch.Trainer, {n_epochs: 3});
+        const id = trainer.connect(signal, handler);
+        tap.throws(() => trainer.run(), error => error === thrown);
+        tap.assert(!trainer.is_running());
+        trainer.disconnect(id);
+        trainer.run();
+        tap.equal(trainer.epoch, 3);
+        for (const threaded of [false, true]) {
+            const other = make(GTorch.Trainer, {n_epochs: 3, threaded});
+            const failed = [];
+            other.connect_after(signal, handler);
+            other.connect('failed', (_self, error) => {
+                tap.assert(error.matches(GTorch.Error, GTorch.Error.FAILED), `${error}`);
+                failed.push(error.message);
+            });
+            tap.assert(await failure(other.run_async()) === thrown);
+            tap.equal(failed, [`a handler of ${signal}: RangeError: that is enough`]);
+        }
+    }
+    const trainer = make(GTorch.Trainer, {n_epochs: 3});
+    const given = new GLib.Error(Gio.io_error_quark(), Gio.IOErrorEnum.NO_SPACE, 'the disk is full');
+    trainer.connect('step-done', self => tap.equal(self.fail(given), true));
+    tap.throws(() => trainer.run(), error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.NO_SPACE));
+    tap.equal(trainer.step, 1);
+});
+
 tap.add('settings_without_what_they_need_are_refused', () => {
     tap.throws(() => make(GTorch.Trainer, {checkpoint_every: 2}).check(),
         error => /checkpoint_every .* checkpoint_folder/.test(error.message));

@@ -240,6 +240,19 @@ def exceptions_of_handlers_arrive_in_run_finish():
 
 
 @tap.case
+def programs_fail_runs():
+    for threaded in (True, False):
+        trainer, told = make(n_epochs=1000, threaded=threaded), []
+        error = GLib.Error.new_literal(Gio.io_error_quark(), 'the disk is full', Gio.IOErrorEnum.NO_SPACE)
+        trainer.connect('step-done', lambda one, step, _loss: step == 3 and one.fail(error))
+        trainer.connect('failed', lambda _one, failure: told.append(failure.message))
+        found = run_async(trainer)
+        assert found.matches(Gio.io_error_quark(), Gio.IOErrorEnum.NO_SPACE), found
+        assert trainer.step == 3 and told == ['the disk is full'], told
+        tap.raises(TypeError, lambda: trainer.fail(None))
+
+
+@tap.case
 def handlers_can_be_disconnected():
     trainer, found = make(n_epochs=1), []
 

@@ -7,9 +7,11 @@
 
 #include "cuda-test.h"
 
+#include <glib/gstdio.h>
 #include <tests/capture-test.h>
 #include <tests/fake-cuda/fake-cupti.h>
 #include <tests/profiler/profiler-test.h>
+#include <unistd.h>
 
 static GTorchTensor *
 on_gpu (gint64 n, gdouble value)
@@ -138,6 +140,110 @@ lost_records_are_told (void)
                    "2 records of kernels and copies were lost");
 }
 
+/* The clock of a device is known to some microseconds only. */
+static void
+kernels_of_the_profile_stay_whatever_their_clock_says (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = NULL, z = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("warmup", (gint64) 1, "active", (gint64) 1);
+  const GTorchRecord *kernel;
+
+  y = gtorch_tensor_add (x, x, 1, NULL); /* of the warmup */
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cupti_skew (G_GINT64_CONSTANT (3600000000000));
+  g_assert_true (gtorch_profiler_step (profiler, NULL));
+  z = gtorch_tensor_mul (x, x, NULL);
+  g_assert_true (gtorch_profiler_step (profiler, NULL));
+  fake_cupti_skew (0);
+  g_assert_cmpint (count_records (profiler, GTORCH_RECORD_KERNEL, NULL), ==, 1);
+  kernel = find_record (profiler, GTORCH_RECORD_KERNEL, NULL, 0);
+  g_assert_cmpstr (parent_of (profiler, kernel)->name, ==, "mul");
+  g_assert_null (gtorch_profiler_get_gpu_message (profiler));
+  g_assert_true (gtorch_profiler_stop (profiler, NULL));
+}
+
+/* What goes on in the profile although it was launched before is in it, and what is launched behind
+ * it is not. */
+static void
+what_is_launched_outside_is_left_out (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = NULL, z = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("warmup", (gint64) 1, "active", (gint64) 1);
+
+  fake_cupti_skew (-G_GINT64_CONSTANT (3600000000000)); /* it ends in an hour */
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cupti_skew (0);
+  g_assert_true (gtorch_profiler_step (profiler, NULL));
+  g_assert_true (gtorch_profiler_step (profiler, NULL));
+  g_assert_cmpint (count_records (profiler, GTORCH_RECORD_KERNEL, NULL), ==, 1);
+  g_assert_cmpint (count_records (profiler, GTORCH_RECORD_DRIVER, "cuLaunchKernel"), ==, 0);
+  g_assert_cmpint (count_records (profiler, GTORCH_RECORD_DRIVER, "cuLaunchKernelEx"), ==, 0);
+  g_assert_true (gtorch_profiler_stop (profiler, NULL));
+}
+
+static gchar *
+write_trace (GTorchProfiler *profiler)
+{
+  g_autofree gchar *path = g_build_filename (g_get_tmp_dir (), "gtorch-losses-XXXXXX", NULL);
+  g_autoptr (GFile) file = NULL;
+  gchar *text = NULL;
+
+  close (g_mkstemp (path));
+  file = g_file_new_for_path (path);
+  g_assert_true (gtorch_profiler_export_chrome_trace (profiler, file, NULL, NULL));
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_assert_true (g_file_delete (file, NULL, NULL));
+  return text;
+}
+
+static void
+kernels_without_times_are_told (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = NULL, z = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", FALSE);
+  g_autoptr (GTorchProfileList) averages = NULL;
+  g_autofree gchar *text = NULL;
+  g_autofree gchar *table = NULL;
+
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cupti_untime (1);
+  z = gtorch_tensor_mul (x, x, NULL);
+  g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
+  fake_cupti_drop (1);
+  g_clear_object (&y);
+  y = gtorch_tensor_sub (x, x, 1, NULL);
+  stop (profiler);
+  fake_cupti_drop (0);
+  g_assert_cmpint (count_records (profiler, GTORCH_RECORD_KERNEL, NULL), >=, 1);
+  g_assert_cmpstr (gtorch_profiler_get_gpu_message (profiler), ==,
+                   "1 records of kernels and copies were lost; 1 kernels and copies are left out: "
+                   "their times are not known");
+  text = write_trace (profiler);
+  g_assert_nonnull (strstr (text, "\"gpu_records_lost\": 1,"));
+  g_assert_nonnull (strstr (text, "\"gpu_records_without_times\": 1,"));
+  averages = gtorch_profiler_key_averages (profiler, FALSE, 0, NULL);
+  table = gtorch_profile_list_table (averages, NULL, -1, -1, -1, -1, NULL, FALSE, NULL, NULL);
+  g_assert_nonnull (strstr (table, "2 records of kernels and copies are missing"));
+}
+
+static void
+failed_calls_have_their_result (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", FALSE);
+  g_autofree gchar *text = NULL;
+
+  fake_cupti_return (719);
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  stop (profiler);
+  text = write_trace (profiler);
+  g_assert_nonnull (strstr (text, "\"result\": 719}"));
+  g_assert_null (strstr (text, "gpu_records_lost"));
+  g_assert_null (strstr (text, "gpu_records_without_times"));
+}
+
 static void
 timing_events_stand_in_for_the_library (void)
 {
@@ -209,6 +315,10 @@ main (gint argc, gchar **argv)
   TEST (replays_have_the_kernels_of_their_graph);
   TEST (warmup_is_dropped);
   TEST (lost_records_are_told);
+  TEST (kernels_of_the_profile_stay_whatever_their_clock_says);
+  TEST (what_is_launched_outside_is_left_out);
+  TEST (kernels_without_times_are_told);
+  TEST (failed_calls_have_their_result);
   TEST (the_gpu_may_be_left_out);
   TEST (the_host_may_be_left_out);
   TEST (timing_events_stand_in_for_the_library);

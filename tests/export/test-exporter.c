@@ -12,49 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tests/export/export-test.h>
 #include <tests/train/train-test.h>
 
-#define NAME  "org.gtorch.Program1"
-#define PATH  "/org/gtorch/Program1"
-#define LIMIT (30 * G_USEC_PER_SEC)
+/* Elements of a tensor whose statistics take a while. */
+#ifdef __SANITIZE_THREAD__
+#define N_MANY 50000
+#else
+#define N_MANY 1000000
+#endif
 
 static const gchar *program;
-static GTestDBus *daemon_;
-static GDBusConnection *bus;
-
-/* Calls a method; the answer, or NULL with the error. */
-static GVariant *
-call (GTorchExporter *exporter, const gchar *method, GVariant *arguments, GError **error)
-{
-  g_autofree gchar *name = gtorch_exporter_dup_bus_name (exporter);
-
-  return g_dbus_connection_call_sync (bus, name, PATH, NAME, method, arguments, NULL,
-                                      G_DBUS_CALL_FLAGS_NONE, -1, NULL, error);
-}
-
-static GVariant *
-ask (GTorchExporter *exporter, const gchar *method, GVariant *arguments)
-{
-  g_autoptr (GError) error = NULL;
-  GVariant *answer = call (exporter, method, arguments, &error);
-
-  g_assert_no_error (error);
-  return answer;
-}
-
-static void
-assert_refused (GTorchExporter *exporter, const gchar *method, GVariant *arguments, gint code,
-                const gchar *message)
-{
-  g_autoptr (GError) error = NULL;
-  g_autoptr (GVariant) answer = call (exporter, method, arguments, &error);
-
-  g_assert_null (answer);
-  g_assert_error (error, G_DBUS_ERROR, code);
-  g_dbus_error_strip_remote_error (error);
-  if (message != NULL)
-    g_assert_cmpstr (error->message, ==, message);
-}
 
 /* The programs on the bus. */
 static GStrv
@@ -91,17 +59,6 @@ wait_for_programs (guint n)
       g_assert_cmpint (g_get_monotonic_time (), <, end);
       g_usleep (5000);
     }
-}
-
-static GTorchExporter *
-started (const gchar *name)
-{
-  g_autoptr (GError) error = NULL;
-  GTorchExporter *exporter = gtorch_exporter_new (name);
-
-  g_assert_true (gtorch_exporter_start (exporter, NULL, &error));
-  g_assert_no_error (error);
-  return exporter;
 }
 
 /* A parameter with these values. */
@@ -570,6 +527,12 @@ nonsense_from_the_bus_gets_errors (void)
       "GetMemoryBlocks: max_blocks is 0, it must be from 1 to 1000000" },
     { "GetMemoryBlocks", "('cpu', uint32 10)", G_DBUS_ERROR_NOT_SUPPORTED,
       "GetMemoryBlocks: the allocator of cpu keeps no list of its blocks" },
+    { "StartProfile", "(0.0,)", G_DBUS_ERROR_INVALID_ARGS,
+      "StartProfile: seconds is 0, it must be from 0.1 to 60" },
+    { "StartProfile", "(61.0,)", G_DBUS_ERROR_INVALID_ARGS,
+      "StartProfile: seconds is 61, it must be from 0.1 to 60" },
+    { "StartProfile", "('long',)", G_DBUS_ERROR_INVALID_ARGS, NULL },
+    { "StopProfile", "()", G_DBUS_ERROR_FAILED, "StopProfile: no profile is being recorded" },
     { "GetProfile", "()", G_DBUS_ERROR_NOT_SUPPORTED,
       "GetProfile: the program has given no profile" },
   };
@@ -653,7 +616,7 @@ many_calls_at_once_are_answered_or_refused (void)
   g_autoptr (GTorchParameter) parameter = NULL;
   g_autofree gchar *name = gtorch_exporter_dup_bus_name (exporter);
   g_autoptr (GError) error = NULL;
-  const gint64 n = 1000000;
+  const gint64 n = N_MANY;
   Flood flood = { 0, 0 };
   guint i;
 
@@ -664,7 +627,7 @@ many_calls_at_once_are_answered_or_refused (void)
   for (i = 0; i < 200; i++)
     g_dbus_connection_call (bus, name, PATH, NAME, "GetParameterStatistics",
                             g_variant_new ("(ssu)", "net", "w", 10), NULL, G_DBUS_CALL_FLAGS_NONE,
-                            -1, NULL, on_flooded, &flood);
+                            G_MAXINT, NULL, on_flooded, &flood);
   while (flood.n_answered < 200)
     g_main_context_iteration (NULL, TRUE);
   g_assert_cmpuint (flood.n_refused, <, 200);
@@ -812,28 +775,14 @@ the_environment_exports_a_program_and_its_trainers (void)
 gint
 main (gint argc, gchar **argv)
 {
-  g_autofree gchar *daemon_program = NULL;
   gint result;
 
   program = argv[0];
   if (argc == 3 && strcmp (argv[1], "--child") == 0)
     be_child (argv[2]);
   g_test_init (&argc, &argv, NULL);
-  g_unsetenv ("GTORCH_EXPORT");
-  daemon_program = g_find_program_in_path ("dbus-daemon");
-  if (daemon_program == NULL)
-    {
-      g_print ("1..0 # SKIP dbus-daemon is not installed\n");
-      return 0;
-    }
-  daemon_ = g_test_dbus_new (G_TEST_DBUS_NONE);
-  g_test_dbus_up (daemon_);
-  bus =
-      g_dbus_connection_new_for_address_sync (g_test_dbus_get_bus_address (daemon_),
-                                              G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT
-                                                  | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
-                                              NULL, NULL, NULL);
-  g_assert_nonnull (bus);
+  if (!test_bus_up ())
+    return 0;
   TEST (a_program_is_on_the_bus_from_start_to_stop);
   TEST (several_exporters_go_with_their_last_reference);
   TEST (it_starts_asynchronously);
@@ -854,9 +803,6 @@ main (gint argc, gchar **argv)
   TEST (a_forked_child_does_not_keep_it);
   TEST (the_environment_exports_a_program_and_its_trainers);
   result = g_test_run ();
-  g_dbus_connection_close_sync (bus, NULL, NULL);
-  g_object_unref (bus);
-  g_test_dbus_down (daemon_);
-  g_object_unref (daemon_);
+  test_bus_down ();
   return result;
 }

@@ -34,7 +34,8 @@ static CUpti_BuffersCallbackCompleteFunc complete;
 static CUpti_TimestampCallbackFunc timestamp;
 static guint8 *buffer;
 static size_t size, used;
-static guint to_drop, n_dropped, n_kernels, fail_in;
+static guint to_drop, n_dropped, n_kernels, fail_in, to_untime, to_return;
+static gint64 skew_;
 static const gchar *fail_name;
 static gint fail_result;
 
@@ -54,6 +55,24 @@ void
 fake_cupti_drop (guint n)
 {
   to_drop = n;
+}
+
+void
+fake_cupti_skew (gint64 skew)
+{
+  skew_ = skew;
+}
+
+void
+fake_cupti_untime (guint n)
+{
+  to_untime = n;
+}
+
+void
+fake_cupti_return (guint result)
+{
+  to_return = result;
 }
 
 guint
@@ -124,6 +143,8 @@ called (guint correlation, guint function, gint64 start, gint64 end)
       call.processId = getpid ();
       call.threadId = syscall (SYS_gettid);
       call.correlationId = correlation;
+      call.returnValue = to_return;
+      to_return = 0;
       write_record (&call, sizeof call);
     }
   if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] || n_ids == 0)
@@ -140,8 +161,9 @@ ran_kernel (const FakeCudaWork *work)
   CUpti_ActivityKernel9 kernel = { .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL };
 
   kernel.name = work->name;
-  kernel.start = work->start;
-  kernel.end = work->end;
+  kernel.start = to_untime == 0 ? work->start - skew_ : 0;
+  kernel.end = to_untime == 0 ? work->end - skew_ : 0;
+  to_untime -= to_untime > 0;
   kernel.deviceId = work->device;
   kernel.streamId = 7;
   kernel.correlationId = work->correlation;

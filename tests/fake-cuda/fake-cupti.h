@@ -16,6 +16,12 @@ G_BEGIN_DECLS
 FAKE_CUPTI_API void fake_cupti_fail (const gchar *name, guint nth, gint result);
 /* Lets so many records be lost. */
 FAKE_CUPTI_API void fake_cupti_drop (guint n);
+/* Lets the clock of the device be ahead of the host's by so many nanoseconds: records have earlier times. */
+FAKE_CUPTI_API void fake_cupti_skew (gint64 skew);
+/* Lets the next so many records of kernels have no times. */
+FAKE_CUPTI_API void fake_cupti_untime (guint n);
+/* Lets the next call that is recorded have returned this. */
+FAKE_CUPTI_API void fake_cupti_return (guint result);
 /* Returns how many records of kernels were made so far. */
 FAKE_CUPTI_API guint fake_cupti_get_kernels (void);
 /* Returns how many kinds of records are wanted now. */

@@ -6,6 +6,7 @@ Xvfb keeps its pixels in a file, in the format of xwd. Programs draw by cairo, w
 """
 
 import contextlib
+import ctypes
 import os
 import shutil
 import struct
@@ -67,6 +68,31 @@ def save_png(path, width, height, rows):
 
 
 @contextlib.contextmanager
+def window_manager(name):
+    """Says on a display that there is a window manager, as there is on desktops: without one, GTK 4.8 asks the server
+    in each frame, and its main loop waits for the answer, which comes late where programs compute on all processors."""
+    try:
+        x11 = ctypes.CDLL("libX11.so.6")
+    except OSError:
+        yield
+        return
+    pointer, window = ctypes.c_void_p, ctypes.c_ulong
+    x11.XOpenDisplay.restype, x11.XDefaultRootWindow.restype = pointer, window
+    x11.XCreateSimpleWindow.restype, x11.XInternAtom.restype = window, window
+    display = pointer(x11.XOpenDisplay(name.encode()))
+    root = window(x11.XDefaultRootWindow(display))
+    own = window(x11.XCreateSimpleWindow(display, root, 0, 0, 1, 1, 0, window(0), window(0)))
+    check = window(x11.XInternAtom(display, b"_NET_SUPPORTING_WM_CHECK", 0))
+    for one in root, own:  # 33: a window, of 32 bits
+        x11.XChangeProperty(display, one, check, window(33), 32, 0, ctypes.byref(own), 1)
+    x11.XSync(display, 0)
+    try:
+        yield
+    finally:
+        x11.XCloseDisplay(display)
+
+
+@contextlib.contextmanager
 def screen():
     """A screen, or None where there is no Xvfb."""
     program = shutil.which("Xvfb")
@@ -84,7 +110,11 @@ def screen():
         try:
             with os.fdopen(read) as file:
                 number = file.readline().strip()
-            yield Screen(folder, number) if number else None
+            if not number:
+                yield None
+                return
+            with window_manager(f":{number}"):
+                yield Screen(folder, number)
         finally:
             server.terminate()
             server.wait()

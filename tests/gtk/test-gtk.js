@@ -47,4 +47,46 @@ add('parameters_have_rows', () => {
     waitUntil(() => !Number.isNaN(list.rows.get_item(1).norm));
 });
 
+function makeTrainer(settings) {
+    const module = GTorch.nn.Linear(2, 1);
+    const data = GTorch.TensorDataset.new([GTorch.ones([8, 2]), GTorch.ones([8, 1])]);
+    return new GTorch.Trainer({
+        module, loader: GTorch.DataLoader.new(data, 2, false), loss_module: GTorch.nn.MSELoss(),
+        optimizer: GTorch.optim.SGD(module.parameters(), {lr: 0.01}), ...settings,
+    });
+}
+
+add('a_run_that_would_call_functions_in_a_thread_is_refused', async () => {
+    const trainer = makeTrainer({n_epochs: 2, threaded: true});
+    const progress = new GTorchGtk.TrainerProgress({trainer});
+    trainer.set_training_step((self, [x]) => self.module.forward(x).sum());
+    throws(() => progress.run_async(),
+        error => error.message.startsWith('run_async: threaded is true, and a function,'));
+    assert(!trainer.is_running());
+    trainer.threaded = false;
+    await progress.run_async();
+    equal(trainer.step, 8);
+    throws(() => new GTorchGtk.TrainerProgress().run_async(null, null), error => error instanceof TypeError);
+});
+
+add('the_exception_of_a_handler_ends_a_run_of_the_widget', async () => {
+    for (const threaded of [false, true]) {
+        const trainer = makeTrainer({n_epochs: 1000, threaded});
+        const progress = new GTorchGtk.TrainerProgress({trainer});
+        const given = new RangeError('that is enough');
+        trainer.connect('step-done', (_self, step) => {
+            if (step === 3)
+                throw given;
+        });
+        let found = null;
+        try {
+            await progress.run_async();
+        } catch (error) {
+            found = error;
+        }
+        assert(found === given, `${found}`);
+        equal(trainer.step, 3);
+    }
+});
+
 await run();

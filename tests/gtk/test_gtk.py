@@ -14,7 +14,7 @@ gi.require_version("Gtk", "4.0")
 
 import gtorch as torch  # noqa: E402
 import tap  # noqa: E402
-from gi.repository import GLib, GTorchGtk, GTorchPlot, Gtk  # noqa: E402
+from gi.repository import GLib, GTorch, GTorchGtk, GTorchPlot, Gtk  # noqa: E402
 from gtorch import gtk, nn, plot  # noqa: E402
 
 Gtk.init()
@@ -74,6 +74,41 @@ def a_list_becomes_a_texture():
 def parameters_have_rows():
     rows = gtk.ParameterList(nn.Linear(3, 2)).rows
     assert [row.shape for row in rows] == ["2 × 3", "2"]
+
+
+def small_trainer(**settings):
+    model = nn.Linear(2, 1)
+    data = GTorch.TensorDataset.new([torch.ones(8, 2), torch.ones(8, 1)])
+    sgd = torch.optim.SGD(model.parameters(), lr=0.01)
+    return torch.train.Trainer(model, GTorch.DataLoader.new(data, 2, False), nn.MSELoss(), sgd, **settings)
+
+
+@tap.case
+def the_exception_of_a_handler_ends_a_run_of_the_widget():
+    for threaded in True, False:
+        trainer, errors = small_trainer(n_epochs=1000, threaded=threaded), []
+        progress = gtk.TrainerProgress(trainer)
+
+        def handle(_trainer, step, _loss):
+            if step == 3:
+                raise LookupError("that is enough")
+
+        def ended(widget, result):
+            try:
+                widget.run_finish(result)
+                errors.append(None)
+            except GLib.Error as error:
+                errors.append(error)
+
+        trainer.connect("step-done", handle)
+        printed, sys.excepthook = [], lambda kind, *_rest: printed.append(kind)
+        try:
+            progress.run_async(ended)
+            wait_until(lambda: errors)
+        finally:
+            sys.excepthook = sys.__excepthook__
+        assert errors[0].message == "a handler of the trainer: LookupError: that is enough", errors
+        assert trainer.step == 3 and not progress.running and printed == [LookupError], (trainer.step, printed)
 
 
 tap.main()

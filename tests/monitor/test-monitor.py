@@ -86,6 +86,10 @@ class Session:
         self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Activate',
                   GLib.Variant('(sava{sv})', (action, [GLib.Variant('s', text)], {})))
 
+    def record(self):
+        self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Activate',
+                  GLib.Variant('(sava{sv})', ('record-profile', [], {})))
+
     def state(self, action):
         answer = self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe',
                            GLib.Variant('(s)', (action,)))
@@ -181,6 +185,19 @@ def devices_and_a_program_are_shown(session):
     time.sleep(2)
     assert session.state('show-view') == 'profile'
     session.look('profile', (46, 52, 54), 100)
+
+    def ask(method, arguments=None):
+        return session.call('/org/gtorch/Program1', 'org.gtorch.Program1', method, arguments, name).unpack()
+    given = ask('GetProfile')
+    session.record()
+    session.until(lambda: ask('GetProfileState')[0] == 'recording', 'no profile is recorded')
+    time.sleep(1)
+    session.look('recording', (46, 52, 54), 100)
+    session.record()  # ends it
+    session.until(lambda: ask('GetProfileState')[:2] == ('none', 1), 'the recording has not ended')
+    assert ask('GetProfile') != given and '"ProfilerStep' not in ask('GetProfile')[0]
+    time.sleep(2)  # it is read
+    session.look('recorded', (46, 52, 54), 100)
     session.act('show-view', 'abacus')
     session.act('show', 'abacus')
     assert session.state('show') == name and session.state('show-view') == 'profile'

@@ -619,6 +619,12 @@ make_bytes (void)
 }
 
 static gpointer
+make_error (void)
+{
+  return g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_FAILED, "of a test");
+}
+
+static gpointer
 make_result (void)
 {
   return g_task_new (NULL, NULL, NULL, NULL);
@@ -650,6 +656,7 @@ static const struct
   { "GAsyncResult", make_result },
   { "GBytes", make_bytes },
   { "GCancellable", make_nothing },
+  { "GError", make_error },
   { "GHashTable", make_table },
   { "GInputStream", make_input },
   { "GListModel", make_parameters },
@@ -800,6 +807,8 @@ refuse_drop (const Param *param, gpointer object)
     return;
   if (g_str_equal (param->type, "GBytes"))
     g_bytes_unref (object);
+  else if (g_str_equal (param->type, "GError"))
+    g_error_free (object);
   else if (g_str_equal (param->type, "GHashTable"))
     g_hash_table_unref (object);
   else if (g_str_equal (param->type, "GTorchReferences"))

@@ -390,9 +390,10 @@ static gboolean
 is_object (const Param *param)
 {
   if (param->kind == PARAM_FOREIGN)
-    return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable")
-           && !g_str_equal (param->type, "GObject") && !g_str_equal (param->type, "GValue")
-           && !g_str_equal (param->type, "GVariant") && !g_str_equal (param->type, "cairo_t");
+    return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GError")
+           && !g_str_equal (param->type, "GHashTable") && !g_str_equal (param->type, "GObject")
+           && !g_str_equal (param->type, "GValue") && !g_str_equal (param->type, "GVariant")
+           && !g_str_equal (param->type, "cairo_t");
   return param->get_type != NULL && G_TYPE_IS_OBJECT (param->get_type ());
 }
 

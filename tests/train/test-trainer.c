@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
 
 #include "train-test.h"
@@ -427,6 +428,139 @@ a_handler_ends_the_run_with_its_step (void)
         check_end (mode, cancelled, 0, TRUE);
         check_end (mode, cancelled, 2, FALSE);
       }
+}
+
+/* Fails the run at a step or an epoch, and twice: the first error counts. */
+static void
+fail_at (GTorchTrainer *trainer, gint64 number, gdouble loss, gpointer data)
+{
+  const gint64 *at = data;
+  g_autoptr (GError) first = g_error_new (G_FILE_ERROR, G_FILE_ERROR_NOSPC, "at %d", (gint) number);
+  g_autoptr (GError) second = g_error_new (G_FILE_ERROR, G_FILE_ERROR_IO, "the second one");
+
+  if (number != *at)
+    return;
+  g_assert_true (gtorch_trainer_fail (trainer, first));
+  g_assert_false (gtorch_trainer_fail (trainer, second));
+}
+
+static void
+note_failure (GTorchTrainer *trainer, const GError *error, gpointer data)
+{
+  g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_NOSPC);
+  g_assert_false (gtorch_trainer_fail (trainer, error));
+  *(guint *) data += 1;
+}
+
+/* Returns how many files were in the folder, which goes. */
+static guint
+empty_folder (const gchar *path)
+{
+  g_autoptr (GDir) folder = g_dir_open (path, 0, NULL);
+  const gchar *name;
+  guint n = 0;
+
+  for (; (name = g_dir_read_name (folder)) != NULL; n++)
+    {
+      g_autofree gchar *file = g_build_filename (path, name, NULL);
+
+      g_assert_cmpint (g_remove (file), ==, 0);
+    }
+  return n;
+}
+
+static GError *
+run_in_mode (GTorchTrainer *trainer, guint mode)
+{
+  GError *error = NULL;
+
+  g_object_set (trainer, "threaded", mode == 1, NULL);
+  if (mode > 0)
+    return test_run_async (trainer, NULL);
+  g_assert_cmpint (gtorch_trainer_run (trainer, NULL, &error), ==, error == NULL);
+  return error;
+}
+
+static void
+check_failure (guint mode, const gchar *signal, gint64 at, gint64 step)
+{
+  g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 3);
+  g_autofree gchar *message = g_strdup_printf ("at %d", (gint) at);
+  g_autofree gchar *path = g_dir_make_tmp ("gtorch-fail-XXXXXX", NULL);
+  g_autoptr (GFile) folder = g_file_new_for_path (path);
+  g_autoptr (GError) error = NULL;
+  guint n_failed = 0;
+  gulong handler;
+
+  g_object_set (trainer, "checkpoint-folder", folder, "checkpoint-every", (gint64) 1000, NULL);
+  handler = g_signal_connect (trainer, signal, G_CALLBACK (fail_at), &at);
+  g_signal_connect (trainer, "failed", G_CALLBACK (note_failure), &n_failed);
+  error = run_in_mode (trainer, mode);
+  g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_NOSPC);
+  g_assert_cmpstr (error->message, ==, message);
+  g_assert_cmpint (n_failed, ==, 1);
+  g_assert_false (gtorch_trainer_is_running (trainer));
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, step);
+  if (step < 3 * STEPS) /* otherwise all was done before the handler was called */
+    g_assert_cmpint (empty_folder (path), ==, 0); /* no checkpoint was written */
+  g_clear_error (&error);
+  g_signal_handler_disconnect (trainer, handler);
+  error = run_in_mode (trainer, mode); /* the next run goes on */
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, 3 * STEPS);
+  g_assert_cmpint (empty_folder (path), >, 0);
+  g_assert_cmpint (g_rmdir (path), ==, 0);
+}
+
+static void
+a_handler_fails_the_run_with_its_error (void)
+{
+  for (guint mode = 0; mode < 3; mode++)
+    {
+      check_failure (mode, "step-done", 7, 7);
+      check_failure (mode, "epoch-done", 2, 2 * STEPS);
+      check_failure (mode, "step-done", 3 * STEPS, 3 * STEPS); /* the last step */
+      check_failure (mode, "epoch-done", 3, 3 * STEPS);        /* the last signal */
+    }
+}
+
+static gpointer
+fail_in_thread (gpointer data)
+{
+  g_autoptr (GError) error = g_error_new (G_FILE_ERROR, G_FILE_ERROR_NOSPC, "elsewhere");
+
+  while (!gtorch_trainer_is_running (data))
+    g_thread_yield ();
+  g_assert_true (gtorch_trainer_fail (data, error));
+  return NULL;
+}
+
+static void
+any_thread_fails_the_run (void)
+{
+  for (guint mode = 0; mode < 3; mode++)
+    {
+      g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 100000);
+      g_autoptr (GError) error = NULL;
+      GThread *thread = g_thread_new ("fail", fail_in_thread, trainer);
+
+      error = run_in_mode (trainer, mode);
+      g_thread_join (thread);
+      g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_NOSPC);
+      g_assert_cmpint (gtorch_trainer_get_epoch (trainer), <, 100000);
+    }
+}
+
+static void
+without_a_run_nothing_fails (void)
+{
+  g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 1);
+  g_autoptr (GError) error = g_error_new (G_FILE_ERROR, G_FILE_ERROR_NOSPC, "too early");
+
+  g_assert_false (gtorch_trainer_fail (trainer, error));
+  test_run (trainer);
+  g_assert_false (gtorch_trainer_fail (trainer, error));
+  g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, STEPS);
 }
 
 static void
@@ -910,6 +1044,9 @@ main (int argc, char **argv)
   ADD (a_run_goes_on_where_the_last_one_was_stopped);
   ADD (a_handler_ends_the_run_with_its_step);
   ADD (a_handler_ends_the_run_with_its_epoch);
+  ADD (a_handler_fails_the_run_with_its_error);
+  ADD (any_thread_fails_the_run);
+  ADD (without_a_run_nothing_fails);
   ADD (max_steps_ends_a_run);
   ADD (the_error_of_a_function_ends_the_run);
   ADD (a_loss_of_several_numbers_is_refused);

@@ -345,6 +345,7 @@ read_call (Reading *reading, const CUpti_ActivityAPI *call, GTorchGpuActivity *a
     .end = call->end,
     .correlation = call->correlationId,
     .thread = call->threadId,
+    .result = call->returnValue,
     .device = -1,
   };
   return TRUE;
@@ -480,6 +481,9 @@ end (GTorchGpuActivityFunc func, gpointer data)
   Reading reading = { .func = func, .data = data };
   gpointer library;
 
+  /* The devices have done what is recorded. Their records are asked for while their kinds are
+   * wanted, and what other threads have launched since then once more. */
+  cupti.cuptiActivityFlushAll (CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   disable (G_N_ELEMENTS (kinds));
   buffers = take_full (&dropped);
   if (func == NULL || buffers == NULL)

@@ -8,7 +8,7 @@
 // Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
 // operation), have no caller to throw to: gjs logs their exceptions.
 
-/* exported hinted hints noting restore restoring withProgress */
+/* exported failureOf hinted hints noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
@@ -66,6 +66,16 @@ function hints(raw) {
     };
     Object.defineProperty(func, 'length', {value: raw.length, configurable: true});
     return func;
+}
+
+// Returns the error of GLib's that an exception becomes.
+function failureOf(thrown, what) {
+    const error = carrier(thrown);
+    if (error instanceof GLib.Error)
+        return error;
+    const {GTorch} = imports.gi;
+    const message = `${what}: ${error.name}: ${error.message}`;
+    return new GLib.Error(GTorch.error_quark(), GTorch.Error.FAILED, message);
 }
 
 // Removes the prefix that gjs gives the types of a program's classes from the library's messages.

@@ -16,6 +16,7 @@ const calls = imports.overrides._gtorch_calls;
 const convert = imports.overrides._gtorch_convert;
 const defaults = imports.overrides._gtorch_defaults;
 const properties = imports.overrides._gtorch_properties;
+const {overrideWidget} = imports.overrides._gtorch_train;
 
 // Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere. JSON,
 // as which console.log() shows objects, has the lines of that text; of tensors, see overrideTensor(). Those
@@ -55,4 +56,6 @@ function setup(namespace, name, table) {
     defaults.setup(namespace, table);
     async.install(namespace, table);
     overrideText(namespace, table.classes);
+    if (table.classes.includes('TrainerProgress'))
+        overrideWidget(namespace.TrainerProgress.prototype);
 }

@@ -4,17 +4,18 @@
 // The trainer. JavaScript runs in one thread: a trainer does its work in the main loop, step by step, unless
 // the program says that it may have a thread of its own.
 
-/* exported setup */
+/* exported overrideWidget setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
-const {noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {failureOf, noting, restore, restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
 
 const LOCAL = Symbol('has functions of the program');
+const THROWN = Symbol('has thrown');
 
 function mustBeLoss(what, value) {
     if (!(value instanceof GTorch.Tensor))
@@ -58,6 +59,64 @@ function whatIsLocal(trainer) {
         'validation_loader': isLocalLoader(trainer.validation_loader),
     };
     return Object.keys(parts).find(name => parts[name]) ?? null;
+}
+
+// Refuses a run of the trainer in a thread of its own if it would call functions of this one.
+function checkThread(name, trainer) {
+    const what = trainer?.threaded ? whatIsLocal(trainer) : null;
+    if (what !== null) {
+        throw new Error(`${name}: threaded is true, and ${what} has functions or hooks of ` +
+            'JavaScript, which can be called in the thread of the program alone: threaded must be false');
+    }
+}
+
+// Throws what a handler has thrown where the run ends with the error that it became.
+function rethrowing(trainer, func) {
+    try {
+        return func();
+    } catch (error) {
+        const {thrown, message} = trainer?.[THROWN] ?? {};
+        throw message !== undefined && error.message === message ? thrown : error;
+    } finally {
+        if (trainer?.[THROWN])
+            trainer[THROWN] = null;
+    }
+}
+
+// A widget whose runs are those of its trainer.
+function overrideWidget(prototype) {
+    const {run_async: runAsync, run_finish: runFinish} = prototype;
+    prototype.run_finish = convert.counted('run_finish', function (result) {
+        return rethrowing(this.trainer, () => runFinish.call(this, result));
+    }, 1);
+    prototype.run_async = function (...given) {
+        if (given.length <= 1) // more are refused
+            checkThread('run_async', this.trainer);
+        return runAsync.apply(this, given);
+    };
+    Object.defineProperty(prototype.run_async, 'length', {value: runAsync.length, configurable: true});
+}
+
+// An exception of a handler of a signal ends the run.
+function overrideHandlers(prototype) {
+    for (const name of ['connect', 'connect_after']) {
+        const raw = prototype[name];
+        prototype[name] = function (signal, handler, ...more) {
+            if (typeof handler !== 'function')
+                return raw.call(this, signal, handler, ...more);
+            return raw.call(this, signal, (trainer, ...values) => {
+                try {
+                    return handler.call(trainer, trainer, ...values);
+                } catch (thrown) {
+                    const error = failureOf(thrown, `a handler of ${signal}`);
+                    if (!trainer.fail(error))
+                        throw thrown; // no run ends with it, and gjs logs it
+                    trainer[THROWN] = {thrown, message: error.message};
+                    return undefined;
+                }
+            }, ...more);
+        };
+    }
 }
 
 // Marks the object if the value that the method gets is one of the program's.
@@ -111,16 +170,16 @@ function overrideStates(prototype) {
 }
 
 function overrideRuns(prototype) {
-    const {run, run_async: runAsync} = prototype;
+    const {run, run_async: runAsync, run_finish: runFinish} = prototype;
     prototype.run = convert.counted('run', function (cancellable = null) {
-        return restoring(() => run.call(this, cancellable));
+        return rethrowing(this, () => restoring(() => run.call(this, cancellable)));
+    }, 1);
+    prototype.run_finish = convert.counted('run_finish', function (result) { // run_async() calls it
+        return rethrowing(this, () => runFinish.call(this, result));
     }, 1);
     prototype.run_async = function (...given) {
-        const what = given.length <= 2 && this.threaded ? whatIsLocal(this) : null; // more are refused
-        if (what !== null) {
-            throw new Error(`run_async: threaded is true, and ${what} has functions or hooks of ` +
-                'JavaScript, which can be called in the thread of the program alone: threaded must be false');
-        }
+        if (given.length <= 2) // more are refused
+            checkThread('run_async', this);
         return runAsync.apply(this, given);
     };
     const {resume} = prototype;
@@ -163,6 +222,7 @@ function setup(namespace) {
     derivable(GTorch.Trainer, {training_step: step, validation_step: step});
     derivable(GTorch.Metric, {update: SUCCESS, reset: SUCCESS});
     derivable(GTorch.Log, {write: SUCCESS, flush: SUCCESS, close: SUCCESS});
+    overrideHandlers(GTorch.Trainer.prototype);
     overrideSteps(GTorch.Trainer.prototype);
     overrideRuns(GTorch.Trainer.prototype);
     overrideStates(GTorch.Trainer.prototype);

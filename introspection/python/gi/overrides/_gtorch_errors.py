@@ -150,6 +150,13 @@ def guards(what):
     return lambda function: functools.update_wrapper(guard(what, function), function)
 
 
+def failure_of(what, error):
+    """The error of GLib's that an exception becomes. @what is named in its message."""
+    if isinstance(error, Failure):
+        return error
+    return Failure.new_literal(GTorch.error_quark(), _text(what, error), FAILED)
+
+
 def passes(what, function):
     """Wraps the function for C."""
     return guard(what, functools.partial(passing, what, function))

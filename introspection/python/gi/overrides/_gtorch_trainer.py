@@ -12,7 +12,15 @@ from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides import _gtorch_samples as samples
 from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum, listed
-from gi.overrides._gtorch_errors import guard_vfuncs, guards, own_vfunc, passing, restores, restoring
+from gi.overrides._gtorch_errors import (
+    failure_of,
+    guard_vfuncs,
+    guards,
+    own_vfunc,
+    passing,
+    restores,
+    restoring,
+)
 from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
 
@@ -147,7 +155,7 @@ class _Handler:
             trainer = self.trainer()
             run = getattr(trainer, '_run', None)
             if run is None and trainer is not None:
-                trainer.stop()  # a run that a widget has begun
+                trainer.fail(failure_of('a handler of the trainer', error))  # a run that a widget has begun
             if run is None or not run.take(error):
                 raise
             return None

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The profile of a running program, with a button that records one. */
+
+namespace GTorchMonitor {
+    public class RecordedProfile : Adw.Bin {
+        const double SECONDS = 5;
+
+        private Program program;
+        private ProfileView view = new ProfileView () { vexpand = true };
+        private Gtk.Button button = new Gtk.Button ();
+        private Gtk.Label label = new Gtk.Label ("") { xalign = 0, hexpand = true, wrap = true };
+        private bool is_recording;
+        private bool is_read; /* a profile, or that there is none */
+        private uint number;  /* of recordings, when it was read */
+
+        public RecordedProfile (Program program) {
+            var bar = new Gtk.Box (HORIZONTAL, 12);
+            var box = new Gtk.Box (VERTICAL, 0);
+
+            this.program = program;
+            bar.margin_top = bar.margin_bottom = 6;
+            bar.margin_start = bar.margin_end = 12;
+            bar.append (button);
+            bar.append (label);
+            box.append (bar);
+            box.append (view);
+            child = box;
+            button.clicked.connect (press);
+            show_state ("none", 0, "");
+        }
+
+        /* Begins to record, or ends it. */
+        public void press () {
+            if (button.sensitive)
+                change.begin ();
+        }
+
+        private async void change () {
+            button.sensitive = false;
+            try {
+                if (is_recording)
+                    yield program.ask ("StopProfile", null, "(t)");
+                else
+                    yield program.ask ("StartProfile", new Variant ("(d)", SECONDS), "()");
+                yield update ();
+            } catch (Error error) {
+                DBusError.strip_remote_error (error);
+                label.label = error.message;
+            }
+            button.sensitive = true;
+        }
+
+        private void show_state (string state, double seconds, string note) {
+            is_recording = state == "recording";
+            button.label = is_recording ? _("_Stop Recording") : _("_Record %g Seconds").printf (SECONDS);
+            button.use_underline = true;
+            if (is_recording)
+                label.label = _("Recording, %.0f s").printf (seconds);
+            else if (state == "writing")
+                label.label = _("Writing the profile");
+            else
+                label.label = note;
+        }
+
+        /* Asks for the state, and for a profile that is new. */
+        public async void update () throws Error {
+            string state, note;
+            uint n;
+            double seconds;
+            Variant answer;
+
+            try {
+                answer = yield program.ask ("GetProfileState", null, "(suds)");
+            } catch (DBusError.UNKNOWN_METHOD error) { /* a program with an older library records none */
+                button.visible = false;
+                answer = new Variant ("(suds)", "none", 0u, 0.0, "");
+            }
+            answer.get ("(suds)", out state, out n, out seconds, out note);
+            if (is_recording || state != "none" || note != "" || n != number)
+                show_state (state, seconds, note);
+            if (is_read && n == number || state == "writing")
+                return;
+            yield read ();
+            is_read = true;
+            number = n;
+        }
+
+        private async void read () throws Error {
+            try {
+                var answer = yield program.ask ("GetProfile", null, "(s)");
+                var text = answer.get_child_value (0).get_string ();
+
+                yield view.load (new MemoryInputStream.from_bytes (new Bytes (text.data)));
+            } catch (DBusError.NOT_SUPPORTED error) {
+                view.show_message (_("No Profile"),
+                                   _("The program has given no profile, and none was recorded."));
+            }
+        }
+    }
+}
