@@ -124,6 +124,33 @@ tap.add('a_function_computes_the_loss', async () => {
     tap.equal(count, 8);
 });
 
+tap.add('functions_are_fixed_during_a_run', async () => {
+    const trainer = make(GTorch.Trainer, {n_epochs: 1});
+    const failures = [];
+    const attempt = () => {
+        for (const name of ['set_training_step', 'set_validation_step', 'set_save_function', 'set_load_function']) {
+            for (const func of [null, () => null]) {
+                try {
+                    trainer[name](func);
+                } catch (error) {
+                    failures.push(`${name} ${error.matches(GTorch.Error, GTorch.Error.INVALID)} ${error.message}`);
+                }
+            }
+        }
+    };
+    let count = 0;
+    trainer.set_training_step((self, [x, y]) => {
+        if (count++ === 0)
+            attempt();
+        return nn.functional.cross_entropy(self.module.forward(x), y);
+    });
+    await trainer.run_async();
+    tap.equal(count, 4);
+    tap.equal(failures.length, 8);
+    tap.equal(failures[0], 'set_training_step true trainer_set_training_step: a run of this trainer goes on');
+    trainer.set_training_step(null);
+});
+
 class Boom extends Error {}
 
 tap.add('exceptions_end_the_run', async () => {

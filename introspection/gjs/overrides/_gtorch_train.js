@@ -6,7 +6,7 @@
 
 /* exported overrideWidget setup */
 
-const {GObject} = imports.gi;
+const {GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
@@ -129,10 +129,18 @@ function marking(prototype, name, place, isTheirs) {
     };
 }
 
+// What C only warns of: its functions that set others have no error.
+function mustBeIdle(name, trainer) {
+    if (trainer instanceof GTorch.Trainer && trainer.is_running()) {
+        throw new GLib.Error(GTorch.Error, GTorch.Error.INVALID, `trainer_${name}: a run of this trainer goes on`);
+    }
+}
+
 function overrideSteps(prototype) {
     for (const name of ['set_training_step', 'set_validation_step']) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
+            mustBeIdle(name, this);
             if (func === null) {
                 raw.call(this, null);
                 return;
@@ -153,6 +161,7 @@ function overrideStates(prototype) {
     for (const [name, answer] of Object.entries(answers)) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
+            mustBeIdle(name, this);
             if (func === null) {
                 raw.call(this, null);
                 return;
