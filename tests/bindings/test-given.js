@@ -228,7 +228,11 @@ tap.add('tables_are_objects_or_maps', () => {
     const target = nn.Linear(2, 2);
     target.load_state_dict(new Map(Object.entries(good)), false);
     tap.equal(target.weight.toArray(), source.weight.toArray());
-    target.load_state_dict({weight: good.weight}, {strict: false});
+    const none = {missing_keys: [], unexpected_keys: []};
+    tap.equal(target.load_state_dict(good), none);
+    tap.equal(target.load_state_dict(good, false), none);
+    tap.equal(target.load_state_dict({weight: good.weight, wieght: good.weight}, {strict: false}),
+        {missing_keys: ['bias'], unexpected_keys: ['wieght']});
     refuses(() => target.load_state_dict(5, false), 'must be an object or a Map, not number 5');
     refuses(() => target.load_state_dict(good, {strict: 1}), 'load_state_dict: strict');
     refuses(() => target.load_state_dict(good, true, 1), 'load_state_dict: ');
