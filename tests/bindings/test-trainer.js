@@ -151,6 +151,27 @@ tap.add('functions_are_fixed_during_a_run', async () => {
     trainer.set_training_step(null);
 });
 
+tap.add('states_of_the_program_are_bytes_or_texts', () => {
+    const file = Gio.File.new_for_path(GLib.Dir.make_tmp('gtorch-state-XXXXXX')).get_child('x');
+    const trainer = make(GTorch.Trainer, {n_epochs: 1});
+    const found = [];
+    trainer.set_load_function((self, bytes) => {
+        found.push(new TextDecoder().decode(bytes.toArray()));
+    });
+    for (const value of ['Übung', new TextEncoder().encode('two'), new GLib.Bytes(new TextEncoder().encode('3'))]) {
+        trainer.set_save_function(() => value);
+        trainer.save_checkpoint(file, null);
+        trainer.load_checkpoint(file, null);
+    }
+    tap.equal(found, ['Übung', 'two', '3']);
+    for (const value of [{a: 1}, null, undefined, 5, [1]]) {
+        trainer.set_save_function(() => value);
+        tap.throws(() => trainer.save_checkpoint(file, null), error => error.message.includes(
+            'set_save_function: what its function returns must be a GLib.Bytes, a Uint8Array or a text, not '));
+    }
+    file.delete(null);
+});
+
 class Boom extends Error {}
 
 tap.add('exceptions_end_the_run', async () => {

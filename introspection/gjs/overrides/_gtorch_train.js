@@ -8,6 +8,7 @@
 
 const {GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {bytes} = imports.overrides._gtorch_calls;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
 const {failureOf, noting, restore, restoring} = imports.overrides._gtorch_errors;
@@ -157,7 +158,8 @@ function overrideSteps(prototype) {
 
 // The functions of what checkpoints have of the program's own.
 function overrideStates(prototype) {
-    const answers = {set_save_function: value => value, set_load_function: value => value !== false};
+    const saved = value => bytes('set_save_function', 'what its function returns', value ?? undefined);
+    const answers = {set_save_function: saved, set_load_function: value => value !== false};
     for (const [name, answer] of Object.entries(answers)) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
