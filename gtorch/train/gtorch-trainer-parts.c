@@ -91,7 +91,8 @@ gtorch_trainer_add_metric (GTorchTrainer *self, const gchar *name, GTorchMetric 
   if (is_taken)
     {
       if (*name == '\0')
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("add_metric: the name is empty"));
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("add_metric: the name is empty"));
       else if (g_str_equal (name, "loss"))
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                      _ ("add_metric: the name “loss” is that of the loss itself"));

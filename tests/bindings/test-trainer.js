@@ -128,12 +128,14 @@ tap.add('functions_are_fixed_during_a_run', async () => {
     const trainer = make(GTorch.Trainer, {n_epochs: 1});
     const failures = [];
     const attempt = () => {
-        for (const name of ['set_training_step', 'set_validation_step', 'set_save_function', 'set_load_function']) {
+        for (const name of ['set_training_step', 'set_validation_step', 'set_save_function',
+            'set_load_function']) {
             for (const func of [null, () => null]) {
                 try {
                     trainer[name](func);
                 } catch (error) {
-                    failures.push(`${name} ${error.matches(GTorch.Error, GTorch.Error.INVALID)} ${error.message}`);
+                    const isInvalid = error.matches(GTorch.Error, GTorch.Error.INVALID);
+                    failures.push(`${name} ${isInvalid} ${error.message}`);
                 }
             }
         }
@@ -158,7 +160,8 @@ tap.add('states_of_the_program_are_bytes_or_texts', () => {
     trainer.set_load_function((self, bytes) => {
         found.push(new TextDecoder().decode(bytes.toArray()));
     });
-    for (const value of ['Übung', new TextEncoder().encode('two'), new GLib.Bytes(new TextEncoder().encode('3'))]) {
+    const encode = text => new TextEncoder().encode(text);
+    for (const value of ['Übung', encode('two'), new GLib.Bytes(encode('3'))]) {
         trainer.set_save_function(() => value);
         trainer.save_checkpoint(file, null);
         trainer.load_checkpoint(file, null);

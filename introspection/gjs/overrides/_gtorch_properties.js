@@ -156,7 +156,8 @@ function replace(prototype, className, spec, key, isLibrary) {
                 return;
             }
             const setter = isLibrary ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
-            const refusing = REFUSING.has(className) ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
+            const refusing = REFUSING.has(className)
+                ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
             if (spec.flags & WRITABLE && setter?.length === 1)
                 setter.call(this, value);
             else if (spec.flags & WRITABLE && refusing?.length === 1)

@@ -133,7 +133,8 @@ function marking(prototype, name, place, isTheirs) {
 // What C only warns of: its functions that set others have no error.
 function mustBeIdle(name, trainer) {
     if (trainer instanceof GTorch.Trainer && trainer.is_running()) {
-        throw new GLib.Error(GTorch.Error, GTorch.Error.INVALID, `trainer_${name}: a run of this trainer goes on`);
+        throw new GLib.Error(GTorch.Error, GTorch.Error.INVALID,
+            `trainer_${name}: a run of this trainer goes on`);
     }
 }
 
