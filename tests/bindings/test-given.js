@@ -291,8 +291,8 @@ tap.add('numbers_beyond_64_bits_are_operands', () => {
     const [x, whole] = [GTorch.ones([2]), GTorch.ones([2], {dtype: int64})];
     const mask = GTorch.tensor([true, false]);
     const least = -3.4028234663852886e38; // of float32
-    for (const name of ['add', 'sub', 'rsub', 'mul', 'remainder', 'fmod', 'floor_divide', 'eq', 'ne', 'lt', 'le',
-        'gt', 'ge', 'pow', 'clamp_min', 'clamp_max', 'div', 'copysign']) {
+    for (const name of ['add', 'sub', 'rsub', 'mul', 'remainder', 'fmod', 'floor_divide', 'eq', 'ne', 'lt',
+        'le', 'gt', 'ge', 'pow', 'clamp_min', 'clamp_max', 'div', 'copysign']) {
         for (const value of [2 ** 63, 1e19, 1e30, -1e30]) {
             const wide = GTorch.full([], value, {dtype: float32});
             const made = x[name](value);

@@ -61,7 +61,8 @@ tap.add('settings_are_fixed_when_reading_has_begun', () => {
     tap.equal([reader.delimiter, reader.dtype, reader.max_bytes], [';', GTorch.int64, 2 ** 20]);
     tap.equal(reader.read_tensor(1).toArray(), [[1, 2]]);
     for (const [name, value] of [['delimiter', ','], ['quote', "'"], ['has_header', false],
-        ['hasHeader', false], ['skip_rows', 2], ['missing', 0], ['dtype', GTorch.float32], ['max_bytes', 5], ['max-bytes', 5]]) {
+        ['hasHeader', false],
+        ['skip_rows', 2], ['missing', 0], ['dtype', GTorch.float32], ['max_bytes', 5], ['max-bytes', 5]]) {
         tap.throws(() => {
             reader[name] = value;
         }, error => error.matches(GTorch.Error, GTorch.Error.INVALID) &&

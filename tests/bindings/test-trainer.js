@@ -170,7 +170,7 @@ tap.add('states_of_the_program_are_bytes_or_texts', () => {
     for (const value of [{a: 1}, null, undefined, 5, [1]]) {
         trainer.set_save_function(() => value);
         tap.throws(() => trainer.save_checkpoint(file, null), error => error.message.includes(
-            'set_save_function: what its function returns must be a GLib.Bytes, a Uint8Array or a text, not '));
+            'what its function returns must be a GLib.Bytes, a Uint8Array or a text, not '));
     }
     file.delete(null);
 });
