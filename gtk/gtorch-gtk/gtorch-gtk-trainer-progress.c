@@ -16,7 +16,9 @@
  * button that cancels the run.
  *
  * [method@TrainerProgress.run_async] begins a run that the button cancels. A program that begins runs
- * itself passes [property@TrainerProgress:cancellable] to them.
+ * itself may pass [property@TrainerProgress:cancellable] to them: the button cancels it, and ends a run that
+ * has another cancellable, or none, by [method@GTorch.Trainer.stop]. The line tells if a run has failed, with
+ * its error, or was cancelled by the button.
  *
  * ```c
  * progress = gtorch_gtk_trainer_progress_new (trainer);
@@ -35,7 +37,13 @@ struct _GTorchGtkTrainerProgress
   GCancellable *cancellable;
   GtkWidget *bar, *label, *button;
   guint timeout;
+  gint64 idle_step; /* the step before the run */
   gboolean is_running;
+  gboolean is_own;        /* the run was begun by run_async () */
+  gboolean is_asked;      /* the button has asked the run to end */
+  gboolean was_cancelled; /* the cancellable was, before the run */
+  gboolean has_loss;      /* a step has been seen, so that a loss of NaN is one */
+  gchar *outcome;         /* how the last run has ended, if not by itself */
 };
 
 enum
@@ -50,6 +58,12 @@ static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchGtkTrainerProgress, gtorch_gtk_trainer_progress, GTK_TYPE_WIDGET)
 
+static gboolean
+is_cancelling (GTorchGtkTrainerProgress *self)
+{
+  return self->is_asked || (!self->was_cancelled && g_cancellable_is_cancelled (self->cancellable));
+}
+
 static gchar *
 describe (GTorchGtkTrainerProgress *self)
 {
@@ -58,18 +72,54 @@ describe (GTorchGtkTrainerProgress *self)
   const gint64 step = gtorch_trainer_get_step (self->trainer);
   GString *text = g_string_new (NULL);
 
-  if (self->is_running && g_cancellable_is_cancelled (self->cancellable))
+  if (self->is_running && is_cancelling (self))
     g_string_append (text, _ ("Cancelling…"));
-  else if (!self->is_running && step == 0)
+  else if (!self->is_running && step == 0 && self->outcome == NULL)
     g_string_append (text, _ ("Not started"));
   else
     g_string_append_printf (text, _ ("Epoch %" PRId64 ", step %" PRId64),
                             gtorch_trainer_get_epoch (self->trainer), step);
   if (!isnan (loss))
     g_string_append_printf (text, _ ("  ·  loss %.4g"), loss);
+  else if (self->has_loss)
+    g_string_append (text, _ ("  ·  loss NaN"));
   if (throughput > 0 && self->is_running)
     g_string_append_printf (text, _ ("  ·  %.0f samples/s"), throughput);
+  if (self->outcome != NULL)
+    g_string_append_printf (text, "  ·  %s", self->outcome);
   return g_string_free (text, FALSE);
+}
+
+static void
+take_outcome (GTorchGtkTrainerProgress *self, gchar *outcome)
+{
+  g_free (self->outcome);
+  self->outcome = outcome;
+}
+
+/* What is seen of the trainer: a run that begins or has ended, and steps. */
+static void
+follow (GTorchGtkTrainerProgress *self, gboolean is_running)
+{
+  const gint64 step = self->trainer != NULL ? gtorch_trainer_get_step (self->trainer) : 0;
+
+  if (is_running && !self->is_running)
+    {
+      take_outcome (self, NULL);
+      self->was_cancelled = g_cancellable_is_cancelled (self->cancellable);
+    }
+  else if (!is_running && self->is_running && self->outcome == NULL && is_cancelling (self))
+    take_outcome (self, g_strdup (_ ("cancelled")));
+  if (self->trainer != NULL
+      && (!isnan (gtorch_trainer_get_loss (self->trainer))
+          || ((is_running || self->is_running) && step > self->idle_step)))
+    self->has_loss = TRUE;
+  if (!is_running)
+    {
+      self->idle_step = step;
+      self->is_own = self->is_asked = FALSE;
+    }
+  self->is_running = is_running;
 }
 
 static void
@@ -79,19 +129,30 @@ update (GTorchGtkTrainerProgress *self)
   const gboolean has_changed = is_running != self->is_running;
   g_autofree gchar *text = NULL;
 
-  self->is_running = is_running;
   if (self->bar == NULL)
-    return; /* it is disposed */
+    {
+      self->is_running = is_running;
+      return; /* it is disposed */
+    }
+  follow (self, is_running);
   text = self->trainer != NULL ? describe (self) : g_strdup ("");
   gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->bar),
                                  self->trainer != NULL
                                      ? CLAMP (gtorch_trainer_get_progress (self->trainer), 0, 1)
                                      : 0);
   gtk_label_set_text (GTK_LABEL (self->label), text);
-  gtk_widget_set_sensitive (self->button,
-                            is_running && !g_cancellable_is_cancelled (self->cancellable));
+  gtk_widget_set_tooltip_text (self->label, self->outcome);
+  gtk_widget_set_sensitive (self->button, is_running && !is_cancelling (self));
   if (has_changed)
     g_object_notify_by_pspec (G_OBJECT (self), props[PROP_RUNNING]);
+}
+
+static void
+on_failed (GTorchGtkTrainerProgress *self, const GError *error)
+{
+  update (self); /* which may see only now that a run goes on */
+  take_outcome (self, g_strdup_printf (_ ("failed: %s"), error->message));
+  update (self);
 }
 
 /* The trainer does not tell that a run begins or ends. */
@@ -105,10 +166,16 @@ on_timeout (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
+/* A run that has this cancellable sees it before it sees that it is to stop, and ends as a cancelled one. */
 static void
 on_cancel (GTorchGtkTrainerProgress *self)
 {
+  const gboolean is_running = self->trainer != NULL && gtorch_trainer_is_running (self->trainer);
+
+  self->is_asked = is_running;
   g_cancellable_cancel (self->cancellable);
+  if (is_running && !self->is_own)
+    gtorch_trainer_stop (self->trainer);
   update (self);
 }
 
@@ -176,6 +243,7 @@ gtorch_gtk_trainer_progress_dispose (GObject *object)
     gtk_widget_unparent (child);
   self->bar = self->label = self->button = NULL;
   g_clear_object (&self->cancellable);
+  g_clear_pointer (&self->outcome, g_free);
   G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->dispose (object);
 }
 
@@ -202,7 +270,8 @@ gtorch_gtk_trainer_progress_class_init (GTorchGtkTrainerProgressClass *klass)
   /**
    * GTorchGtkTrainerProgress:cancellable:
    *
-   * What the button cancels.
+   * What the button cancels. A run that the program has begun with another one, or with none, the button
+   * stops.
    *
    * Since: 0.1
    */
@@ -304,6 +373,11 @@ gtorch_gtk_trainer_progress_set_trainer (GTorchGtkTrainerProgress *self, GTorchT
   g_set_object (&self->trainer, trainer);
   for (guint i = 0; trainer != NULL && i < G_N_ELEMENTS (names); i++)
     g_signal_connect_swapped (trainer, names[i], G_CALLBACK (update), self);
+  if (trainer != NULL)
+    g_signal_connect_swapped (trainer, "failed", G_CALLBACK (on_failed), self);
+  self->idle_step = trainer != NULL ? gtorch_trainer_get_step (trainer) : 0;
+  self->is_own = self->is_asked = self->has_loss = FALSE;
+  take_outcome (self, NULL);
   update (self);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_TRAINER]);
 }
@@ -345,6 +419,7 @@ gtorch_gtk_trainer_progress_set_cancellable (GTorchGtkTrainerProgress *self,
   chosen = cancellable != NULL ? g_object_ref (cancellable) : g_cancellable_new ();
   if (!g_set_object (&self->cancellable, chosen))
     return;
+  self->was_cancelled = g_cancellable_is_cancelled (chosen);
   update (self);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CANCELLABLE]);
 }
@@ -370,10 +445,21 @@ static void
 ran (GObject *object, GAsyncResult *result, gpointer data)
 {
   g_autoptr (GTask) task = data;
+  GTorchGtkTrainerProgress *self = g_task_get_source_object (task);
+  GTorchTrainer *trainer = GTORCH_TRAINER (object);
   GError *error = NULL;
+  const gboolean has_ended = gtorch_trainer_run_finish (trainer, result, &error);
 
-  update (g_task_get_source_object (task));
-  if (gtorch_trainer_run_finish (GTORCH_TRAINER (object), result, &error))
+  /* a run that was refused, as another one goes on, is none */
+  if (!has_ended && trainer == self->trainer && !gtorch_trainer_is_running (trainer))
+    {
+      follow (self, FALSE);
+      take_outcome (self, g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED)
+                              ? g_strdup (_ ("cancelled"))
+                              : g_strdup_printf (_ ("failed: %s"), error->message));
+    }
+  update (self);
+  if (has_ended)
     g_task_return_boolean (task, TRUE);
   else
     g_task_return_error (task, error);
@@ -406,7 +492,11 @@ gtorch_gtk_trainer_progress_run_async (GTorchGtkTrainerProgress *self, GAsyncRea
     }
   if (!gtorch_trainer_is_running (
           self->trainer)) /* otherwise the trainer refuses, and the other run goes on */
-    gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
+    {
+      gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
+      follow (self, FALSE);
+      self->is_own = TRUE;
+    }
   gtorch_trainer_run_async (self->trainer, self->cancellable, ran, g_steal_pointer (&task));
   update (self);
 }

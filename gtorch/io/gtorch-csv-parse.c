@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "io/gtorch-safetensors-private.h"
+#include "tensor/gtorch-cast-private.h"
 
 #define BLOCK      (1 << 20)
 #define MAX_RECORD (1 << 26) /* bytes: an open quote makes the rest of a file one record */
@@ -423,6 +424,25 @@ is_missing (const gchar *text)
   return FALSE;
 }
 
+/* Whether a number is less than infinity in the dtype, or infinity or NaN itself. */
+static gboolean
+fits (guint dtype, gdouble number)
+{
+  guint64 narrow = 0;
+  gdouble wide = 0;
+
+  if (!isfinite (number) || dtype == GTORCH_DTYPE_FLOAT64
+      || fabs (number) <= gtorch_dtype_infos[dtype].max)
+    return TRUE;
+  /* it may yet be rounded to the largest number */
+  gtorch_host_cast (dtype, GTORCH_DTYPE_FLOAT64) ((char *) &narrow, gtorch_dtype_size (dtype),
+                                                  (const char *) &number, sizeof number, 1);
+  gtorch_host_cast (GTORCH_DTYPE_FLOAT64, dtype) ((char *) &wide, sizeof wide,
+                                                  (const char *) &narrow, gtorch_dtype_size (dtype),
+                                                  1);
+  return isfinite (wide);
+}
+
 /* A field as a number of the kind of the dtype. */
 static gboolean
 parse_text (const GTorchCSVParser *self, const gchar *text, guint dtype, GTorchCSVCell *cell)
@@ -447,7 +467,11 @@ parse_text (const GTorchCSVParser *self, const gchar *text, guint dtype, GTorchC
       if (g_ascii_isxdigit (text[0]) && (text[1] == 'x' || text[1] == 'X'))
         return FALSE;
       cell->real = g_ascii_strtod (text, &end);
-      return end != text && *end == '\0' && strpbrk (text, "xX(") == NULL;
+      if (end == text || *end != '\0' || strpbrk (text, "xX(") != NULL)
+        return FALSE;
+      if (isinf (cell->real) && strpbrk (text, "nN") == NULL) /* too large a number, not “inf” */
+        return FALSE;
+      return fits (dtype, cell->real);
     }
 }
 
@@ -466,12 +490,14 @@ read_slowly (GTorchCSVParser *self, const GTorchCSVColumn *column, guint number,
     {
       if (is_missing (self->token->str))
         {
-          if (self->allow_missing && gtorch_dtype_kind (column->dtype) == GTORCH_KIND_FLOAT)
+          if (self->allow_missing && gtorch_dtype_kind (column->dtype) == GTORCH_KIND_FLOAT
+              && fits (column->dtype, self->missing))
             {
               cell->real = self->missing;
               return DONE;
             }
-          if (self->allow_missing && self->missing == floor (self->missing)
+          if (self->allow_missing && gtorch_dtype_kind (column->dtype) != GTORCH_KIND_FLOAT
+              && self->missing == floor (self->missing)
               && self->missing >= gtorch_dtype_infos[column->dtype].min
               && self->missing <= gtorch_dtype_infos[column->dtype].max
               && fabs (self->missing) < 0x1p63)
@@ -564,7 +590,12 @@ parse_record (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *l
           while (is_blank (self, *p))
             p++;
           if (gtorch_dtype_kind (column->dtype) == GTORCH_KIND_FLOAT)
-            after = parse_double (p, &cell->real);
+            {
+              after = parse_double (p, &cell->real);
+              if (after != NULL && column->dtype != GTORCH_DTYPE_FLOAT64
+                  && !fits (column->dtype, cell->real))
+                after = NULL; /* which is an error */
+            }
           else if (column->dtype == GTORCH_DTYPE_INT64)
             after = parse_whole (p, &cell->whole);
           while (after != NULL && is_blank (self, *after))
@@ -589,6 +620,19 @@ parse_record (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *l
   return end_line (self, at, line);
 }
 
+/* Goes behind a record that cannot be read: to the end of its fields or, if quotes are wrong, of its line. */
+static void
+skip_record (GTorchCSVParser *self, GCancellable *cancellable)
+{
+  g_autoptr (GPtrArray) fields = g_ptr_array_new_with_free_func (g_free);
+  const guint64 line = self->line;
+  gboolean found;
+
+  if (!read_record (self, parse_texts, fields, FALSE, &found, cancellable, NULL)
+      && self->line == line)
+    gtorch_csv_skip_line (self, cancellable, NULL);
+}
+
 gboolean
 gtorch_csv_read_record (GTorchCSVParser *self, const GTorchCSVColumn *columns, guint n_columns,
                         GTorchCSVCell *cells, gsize step, gboolean *found,
@@ -596,5 +640,13 @@ gtorch_csv_read_record (GTorchCSVParser *self, const GTorchCSVColumn *columns, g
 {
   Record record = { columns, n_columns, cells, step };
 
-  return read_record (self, parse_record, &record, FALSE, found, cancellable, error);
+  g_autoptr (GError) local = NULL;
+
+  if (read_record (self, parse_record, &record, FALSE, found, cancellable, &local))
+    return TRUE;
+  if (g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_FORMAT)
+      || g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_INVALID))
+    skip_record (self, cancellable);
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
 }

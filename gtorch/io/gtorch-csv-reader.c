@@ -23,8 +23,10 @@
  * Reads numbers from text with delimiters (CSV, TSV), as columns with names or as one tensor of two
  * dimensions, all at once or in blocks of rows.
  *
- * Numbers have a point, whatever the locale, and are read as Python reads them; `nan` and `inf` are
- * numbers. A field may be in quotes, within which a quote is written twice. Lines without anything are
+ * Numbers are decimal: digits with at most one point, whatever the locale, and an exponent, as in
+ * `-1.5e-3`; `nan`, `inf` and `infinity` are numbers, in large letters, too. They are rounded as Python's
+ * `float()` rounds them. `1_000` and `0x10` are none, and a number that is too large for the dtype is an
+ * error. A field may be in quotes, within which a quote is written twice. Lines without anything are
  * skipped, and all others must have the same number of fields. What is no number of the column's dtype, or
  * is missing, is an error that names line and column, unless [property@CSVReader:missing] is a number.
  * Fields of text can only be left out: see [method@CSVReader.set_columns].

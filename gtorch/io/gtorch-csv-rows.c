@@ -342,8 +342,10 @@ read_tensor (GTorchCSVReader *self, guint64 max_rows, GCancellable *cancellable,
  *
  * Reads the next rows as columns: tensors of one dimension, by name.
  *
- * The first call returns a table even if there is no row. After an error or a cancellation the reader is in
- * front of the row that failed, and rows that were read before it by the same call are lost.
+ * The first call returns a table even if there is no row. After a row that cannot be read the reader is
+ * behind it: the next call goes on with the next row. After a cancellation it is in front of the row that was
+ * not read. Rows that were read before by the same call are lost: where bad rows are to be left out, read a
+ * row at a time, or few.
  *
  * Returns: (transfer full) (nullable): the columns; %NULL without an error at the end, and with one if a
  *   field is no number (%GTORCH_ERROR_FORMAT), a column does not exist (%GTORCH_ERROR_NOT_FOUND), the limit

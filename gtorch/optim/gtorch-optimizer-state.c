@@ -24,6 +24,7 @@
 #include "nn/gtorch-module-private.h"
 
 #define INITIAL "initial_lr" /* only there after a schedule has begun */
+#define COUNT   "params"     /* how many parameters a group has; not there in older states */
 
 /* --- steps that several processes share --- */
 
@@ -58,6 +59,16 @@ gtorch_optimizer_end_shared (GTorchOptimizer *self, GError **error)
 /* --- the state --- */
 
 static void
+put_count (GHashTable *dict, guint i, GTorchParamGroup *group)
+{
+  const guint n = g_list_model_get_n_items (gtorch_param_group_get_params (group));
+  GTorchImpl *number = gtorch_impl_new_number (n);
+
+  number->is_number = FALSE;
+  g_hash_table_insert (dict, g_strdup_printf ("group.%u." COUNT, i), gtorch_tensor_wrap (number));
+}
+
+static void
 put_setting (GHashTable *dict, guint i, GTorchParamGroup *group, const gchar *name)
 {
   gsize n = 0;
@@ -84,7 +95,8 @@ put_setting (GHashTable *dict, guint i, GTorchParamGroup *group, const gchar *na
  *
  * Gets the state of the optimizer: `state.<parameter>.<name>` for each parameter by its position, and
  * `group.<group>.<setting>` for all settings of each group by PyTorch's names, such as `group.0.betas`, as
- * float64 numbers, with `initial_lr` where a schedule has begun. The tensors of the parameters' states are
+ * float64 numbers, with `initial_lr` where a schedule has begun, and the number of the group's parameters as
+ * `group.0.params`. The tensors of the parameters' states are
  * shared, not copied.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
@@ -125,6 +137,7 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
 
       for (j = 0; j < names->len; j++)
         put_setting (dict, i, group, names->pdata[j]);
+      put_count (dict, i, group);
     }
   return dict;
 }
@@ -189,7 +202,7 @@ is_setting (GTorchOptimizer *self, guint64 index, const gchar *name)
       g_list_model_get_item (gtorch_optimizer_get_param_groups (self), (guint) index);
   g_autoptr (GPtrArray) names = gtorch_param_group_list_names (group);
 
-  return strcmp (name, INITIAL) == 0
+  return strcmp (name, INITIAL) == 0 || strcmp (name, COUNT) == 0
          || g_ptr_array_find_with_equal_func (names, name, g_str_equal, NULL);
 }
 
@@ -215,6 +228,38 @@ is_known_state (const GTorchStep *step, const gchar *name)
     if (strcmp (step->states[i].name, name) == 0)
       return TRUE;
   return step == NULL;
+}
+
+/* A state without steps has entries of no parameter, so that only the counts tell that it is another
+ * optimizer's. */
+static gboolean
+check_counts (GTorchOptimizer *self, GHashTable *state, GError **error)
+{
+  GListModel *groups = gtorch_optimizer_get_param_groups (self);
+
+  for (guint i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      const guint n = g_list_model_get_n_items (gtorch_param_group_get_params (group));
+      g_autofree gchar *key = g_strdup_printf ("group.%u." COUNT, i);
+      gpointer value = g_hash_table_lookup (state, key);
+      gdouble found;
+
+      if (!GTORCH_IS_TENSOR (value)) /* what is none is refused elsewhere */
+        continue;
+      if (!gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, TRUE, &found,
+                                    error))
+        return FALSE;
+      if (found != n)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                       _ ("load_state_dict: group %u of the state has %.0f parameters, and that of "
+                          "the optimizer %u"),
+                       i, found, n);
+          return FALSE;
+        }
+    }
+  return TRUE;
 }
 
 static void
@@ -616,7 +661,8 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
   for (i = 0; i < n_groups; i++)
     g_ptr_array_add (load.settings, g_hash_table_new_full (g_str_hash, g_str_equal, g_free,
                                                            (GDestroyNotify) g_array_unref));
-  if (!check_entries (self, state, load.params->len, n_groups, error))
+  if (!check_counts (self, state, error)
+      || !check_entries (self, state, load.params->len, n_groups, error))
     return FALSE;
 
   g_hash_table_iter_init (&iter, state);
@@ -626,6 +672,8 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
 
       if (!GTORCH_IS_TENSOR (value))
         return fail_load (error, key, _ ("is not a tensor"));
+      if (parse_entry (key, &entry) && entry.is_group && strcmp (entry.name, COUNT) == 0)
+        continue;
       if (!parse_entry (key, &entry)
           || !(entry.is_group
                    ? load_setting (self, &load, key, entry.index, entry.name, value, error)
@@ -655,7 +703,8 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
  * @error: return location for an error
  *
  * Replaces the state by that of another optimizer of as many parameters. The tensors are copied, and
- * converted to the dtype and the device that the steps need. @state must have all settings of all groups
+ * converted to the dtype and the device that the steps need. The groups of both must have as many parameters,
+ * as far as @state says so. @state must have all settings of all groups
  * and, of each parameter of which it has any entries, all that every step of this class needs; entries
  * that depend on a setting, such as the momentum of #GTorchSGD, may be missing, and start anew. Unknown
  * entries are errors. Nothing is changed if @state is invalid: if, for example, a count of steps is not a

@@ -399,10 +399,32 @@ gtorch_trainer_write_checkpoint (GTorchTrainerRun *run, GFile *file, GError **er
   return save (run->trainer, run->settings.scaler, loader, file, run->cancellable, error);
 }
 
+#define PREFIX "step-"
+
+static gchar *
+name_step (gint64 step)
+{
+  return g_strdup_printf (PREFIX "%010" G_GINT64_FORMAT ".safetensors", step);
+}
+
 static gint
 compare_names (gconstpointer one, gconstpointer other)
 {
   return strcmp (*(const gchar *const *) one, *(const gchar *const *) other);
+}
+
+/* The step of a name that a trainer gives a checkpoint, or -1. */
+static gint64
+find_step (const gchar *name)
+{
+  g_autofree gchar *own = NULL;
+  gint64 step;
+
+  if (!g_str_has_prefix (name, PREFIX))
+    return -1;
+  step = g_ascii_strtoll (name + strlen (PREFIX), NULL, 10);
+  own = name_step (step);
+  return strcmp (name, own) == 0 ? step : -1;
 }
 
 /* The names of the checkpoints of steps in the folder, the oldest first. */
@@ -421,7 +443,7 @@ gtorch_trainer_list_checkpoints (GFile *folder, GCancellable *cancellable, GErro
     {
       const gchar *name = g_file_info_get_name (info);
 
-      if (g_str_has_prefix (name, "step-") && g_str_has_suffix (name, ".safetensors"))
+      if (find_step (name) >= 0)
         g_ptr_array_add (names, g_strdup (name));
     }
   if (local != NULL && !g_error_matches (local, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
@@ -435,7 +457,8 @@ gtorch_trainer_list_checkpoints (GFile *folder, GCancellable *cancellable, GErro
   return names;
 }
 
-/* Removes all but the last few; that a file cannot be removed does no harm. */
+/* Removes all but the last few of the steps up to the present one; that a file cannot be removed does no
+ * harm. */
 static gboolean
 remove_old (GTorchTrainerRun *run, GError **error)
 {
@@ -446,6 +469,8 @@ remove_old (GTorchTrainerRun *run, GError **error)
     return TRUE;
   names =
       gtorch_trainer_list_checkpoints (run->settings.checkpoint_folder, run->cancellable, error);
+  while (names != NULL && names->len > 0 && find_step (names->pdata[names->len - 1]) > run->step)
+    g_ptr_array_set_size (names, names->len - 1); /* of another training */
   for (guint i = 0; names != NULL && i + n < names->len; i++)
     {
       g_autoptr (GFile) file = g_file_get_child (run->settings.checkpoint_folder, names->pdata[i]);
@@ -458,7 +483,7 @@ remove_old (GTorchTrainerRun *run, GError **error)
 gboolean
 gtorch_trainer_run_checkpoint (GTorchTrainerRun *run, GError **error)
 {
-  g_autofree gchar *name = g_strdup_printf ("step-%010" G_GINT64_FORMAT ".safetensors", run->step);
+  g_autofree gchar *name = name_step (run->step);
   g_autoptr (GFile) file = g_file_get_child (run->settings.checkpoint_folder, name);
 
   if (!gtorch_trainer_write_checkpoint (run, file, error))

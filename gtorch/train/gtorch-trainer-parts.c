@@ -90,8 +90,16 @@ gtorch_trainer_add_metric (GTorchTrainer *self, const gchar *name, GTorchMetric 
     is_taken = g_str_equal (((GTorchTrainerMetric *) metrics->pdata[i])->name, name);
   if (is_taken)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("add_metric: the name “%s” is empty or taken"), gtorch_name_str (name));
+      if (*name == '\0')
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("add_metric: the name is empty"));
+      else if (g_str_equal (name, "loss"))
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("add_metric: the name “loss” is that of the loss itself"));
+      else
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("add_metric: the trainer has a metric “%s” already"),
+                     gtorch_name_str (name));
       return FALSE;
     }
   added = g_new (GTorchTrainerMetric, 1);

@@ -368,7 +368,9 @@ static const GTorchField fields[] = {
   /**
    * GTorchTrainer:keep-checkpoints:
    *
-   * How many of the last checkpoints are kept; 0: all.
+   * How many of the last checkpoints are kept; 0: all. The others are deleted when one is written: files in
+   * [property@Trainer:checkpoint-folder] that have the name which a trainer gives, `step-` and ten digits or
+   * more with `.safetensors`, of steps before that one. So the folder should be of one training.
    *
    * Since: 0.1
    */

@@ -287,7 +287,8 @@ load_in_thread (GTask *task, gpointer source_object, gpointer data, GCancellable
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Reads an image in another thread; see [func@image_load_bytes].
+ * Reads an image in another thread; see [func@image_load_bytes]. When @cancellable is cancelled, @callback
+ * is called at once.
  *
  * Since: 0.1
  */
@@ -306,6 +307,7 @@ gtorch_image_load_file_async (GFile *file, GTorchImageMode mode, gboolean apply_
   task = gtorch_task_new (NULL, gtorch_image_load_file_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, load, load_free);
+  g_task_set_return_on_cancel (task, TRUE); /* a decoder may not be */
   g_task_run_in_thread (task, load_in_thread);
 }
 
@@ -518,7 +520,8 @@ save_in_thread (GTask *task, gpointer source_object, gpointer data, GCancellable
  * @user_data: data for @callback
  *
  * Does the same as [func@image_save_file] in another thread. The elements must not be changed until it is
- * done.
+ * done. When @cancellable is cancelled, @callback is called at once; the thread may encode what is there to
+ * its end, and leaves the file as it was.
  *
  * Since: 0.1
  */
@@ -539,6 +542,7 @@ gtorch_image_save_file_async (GTorchTensor *image, GFile *file, const gchar *for
   task = gtorch_task_new (NULL, gtorch_image_save_file_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, save, save_free);
+  g_task_set_return_on_cancel (task, TRUE); /* an encoder cannot be */
   g_task_run_in_thread (task, save_in_thread);
 }
 

@@ -12,15 +12,25 @@
 
 #include "gtorch-plot-private.h"
 
+typedef struct
+{
+  GByteArray *bytes;
+  GCancellable *cancellable;
+} Output;
+
 static cairo_status_t
 append (void *data, const unsigned char *bytes, unsigned int n_bytes)
 {
-  g_byte_array_append (data, bytes, n_bytes);
+  Output *output = data;
+
+  if (g_cancellable_is_cancelled (output->cancellable))
+    return CAIRO_STATUS_WRITE_ERROR;
+  g_byte_array_append (output->bytes, bytes, n_bytes);
   return CAIRO_STATUS_SUCCESS;
 }
 
 static cairo_status_t
-write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
+write_to (GTorchPlotFigure *self, GTorchPlotFormat format, Output *output)
 {
   const gdouble scale = gtorch_plot_figure_get_resolution (self) / 72;
   gdouble width, height;
@@ -30,9 +40,9 @@ write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
 
   gtorch_plot_figure_get_size (self, &width, &height);
   if (format == GTORCH_PLOT_FORMAT_SVG)
-    surface = cairo_svg_surface_create_for_stream (append, bytes, width, height);
+    surface = cairo_svg_surface_create_for_stream (append, output, width, height);
   else if (format == GTORCH_PLOT_FORMAT_PDF)
-    surface = cairo_pdf_surface_create_for_stream (append, bytes, width, height);
+    surface = cairo_pdf_surface_create_for_stream (append, output, width, height);
   else
     surface = cairo_image_surface_create (CAIRO_FORMAT_RGB24, (gint) ceil (width * scale),
                                           (gint) ceil (height * scale));
@@ -43,12 +53,32 @@ write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
   status = cairo_status (cr);
   cairo_destroy (cr);
   if (status == CAIRO_STATUS_SUCCESS && format == GTORCH_PLOT_FORMAT_PNG)
-    status = cairo_surface_write_to_png_stream (surface, append, bytes);
+    status = cairo_surface_write_to_png_stream (surface, append, output);
   cairo_surface_finish (surface);
   if (status == CAIRO_STATUS_SUCCESS)
     status = cairo_surface_status (surface);
   cairo_surface_destroy (surface);
   return status;
+}
+
+static GBytes *
+make_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GCancellable *cancellable,
+            GError **error)
+{
+  gdouble width, height;
+  g_autoptr (GByteArray) bytes = g_byte_array_new ();
+  Output output = { bytes, cancellable };
+  cairo_status_t status = write_to (self, format, &output);
+
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return NULL;
+  if (status == CAIRO_STATUS_SUCCESS)
+    return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
+  gtorch_plot_figure_get_size (self, &width, &height);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("plot_figure: %g by %g points with %g pixels in an inch: %s"), width, height,
+               gtorch_plot_figure_get_resolution (self), cairo_status_to_string (status));
+  return NULL;
 }
 
 /**
@@ -67,10 +97,6 @@ write_to (GTorchPlotFigure *self, GTorchPlotFormat format, GByteArray *bytes)
 GBytes *
 gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GError **error)
 {
-  gdouble width, height;
-  g_autoptr (GByteArray) bytes = g_byte_array_new ();
-  cairo_status_t status;
-
   g_return_val_if_fail (GTORCH_PLOT_IS_FIGURE (self), NULL);
   if (format < GTORCH_PLOT_FORMAT_PNG || format > GTORCH_PLOT_FORMAT_PDF)
     {
@@ -78,14 +104,7 @@ gtorch_plot_figure_to_bytes (GTorchPlotFigure *self, GTorchPlotFormat format, GE
                    _ ("plot_figure_to_bytes: %d is no format of files"), format);
       return NULL;
     }
-  status = write_to (self, format, bytes);
-  if (status == CAIRO_STATUS_SUCCESS)
-    return g_byte_array_free_to_bytes (g_steal_pointer (&bytes));
-  gtorch_plot_figure_get_size (self, &width, &height);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("plot_figure: %g by %g points with %g pixels in an inch: %s"), width, height,
-               gtorch_plot_figure_get_resolution (self), cairo_status_to_string (status));
-  return NULL;
+  return make_bytes (self, format, NULL, error);
 }
 
 static gboolean
@@ -117,7 +136,7 @@ static gboolean
 draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
                 GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GBytes) bytes = gtorch_plot_figure_to_bytes (self, format, error);
+  g_autoptr (GBytes) bytes = make_bytes (self, format, cancellable, error);
   gconstpointer data;
   gsize n_bytes;
 
@@ -132,7 +151,7 @@ draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
  * gtorch_plot_figure_save:
  * @self: a figure
  * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
- * @cancellable: (nullable): cancels writing
+ * @cancellable: (nullable): cancels drawing and writing
  * @error: return location for an error
  *
  * Writes the figure into a file, in place of what is there.
@@ -159,49 +178,58 @@ gtorch_plot_figure_save (GTorchPlotFigure *self, GFile *file, GCancellable *canc
 
 typedef struct
 {
-  GTask *task; /* of the figure: the thread leaves it alone */
   GTorchPlotFigure *copy;
   GTorchPlotFormat format;
   GFile *file;
-  GCancellable *cancellable;
-  GError *error;
 } Save;
+
+static void
+save_free (gpointer data)
+{
+  Save *save = data;
+
+  g_object_unref (save->copy);
+  g_object_unref (save->file);
+  g_free (save);
+}
 
 static void
 save_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
-  Save *save = data;
+  const Save *save = data;
+  GError *error = NULL;
 
-  if (!g_cancellable_set_error_if_cancelled (save->cancellable, &save->error))
-    draw_and_write (save->copy, save->format, save->file, save->cancellable, &save->error);
-  g_task_return_boolean (task, TRUE);
+  if (!g_cancellable_set_error_if_cancelled (cancellable, &error)
+      && draw_and_write (save->copy, save->format, save->file, cancellable, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
 }
 
+/* data: the task of the figure, which the thread leaves alone. */
 static void
 written (GObject *object, GAsyncResult *result, gpointer data)
 {
-  Save *save = data;
+  g_autoptr (GTask) task = data;
+  GError *error = NULL;
 
-  if (save->error == NULL)
-    g_task_return_boolean (save->task, TRUE);
+  if (g_task_propagate_boolean (G_TASK (result), &error))
+    g_task_return_boolean (task, TRUE);
   else
-    g_task_return_error (save->task, save->error);
-  g_object_unref (save->task);
-  g_object_unref (save->copy);
-  g_object_unref (save->file);
-  g_clear_object (&save->cancellable);
-  g_free (save);
+    g_task_return_error (task, error);
 }
 
 /**
  * gtorch_plot_figure_save_async:
  * @self: a figure
  * @file: a file whose name ends with `.png`, `.svg` or `.pdf`
- * @cancellable: (nullable): cancels writing
+ * @cancellable: (nullable): cancels drawing and writing
  * @callback: (nullable) (scope async) (closure user_data): called when the file is written
  * @user_data: data for @callback
  *
  * Draws the figure as it is now, and writes the file, in a thread: neither blocks the main loop.
+ * When @cancellable is cancelled, @callback is called at once; the thread ends after it, and leaves the file
+ * as it was.
  *
  * Since: 0.1
  */
@@ -223,13 +251,12 @@ gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable
       g_task_return_error (task, error);
       return;
     }
-  save = g_new0 (Save, 1);
-  *save = (Save){
-    g_steal_pointer (&task), gtorch_plot_figure_copy (self), format, g_object_ref (file), NULL, NULL
-  };
-  g_set_object (&save->cancellable, cancellable);
-  writer = g_task_new (NULL, NULL, written, save);
-  g_task_set_task_data (writer, save, NULL);
+  save = g_new (Save, 1);
+  *save = (Save){ gtorch_plot_figure_copy (self), format, g_object_ref (file) };
+  gtorch_plot_figure_set_cancellable (save->copy, cancellable);
+  writer = g_task_new (NULL, cancellable, written, g_steal_pointer (&task));
+  g_task_set_task_data (writer, save, save_free);
+  g_task_set_return_on_cancel (writer, TRUE);
   g_task_run_in_thread (writer, save_in_thread);
 }
 

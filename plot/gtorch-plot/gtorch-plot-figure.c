@@ -44,7 +44,8 @@ struct _GTorchPlotFigure
   GArray *width_ratios, *height_ratios; /* of gdouble; those of further columns and rows are 1 */
   gchar *title;
   gdouble width, height, resolution;
-  gint scheme; /* of GTorchPlotScheme */
+  gint scheme;               /* of GTorchPlotScheme */
+  GCancellable *cancellable; /* ends drawing between two items, of a copy; or NULL */
 };
 
 typedef struct
@@ -164,6 +165,7 @@ gtorch_plot_figure_finalize (GObject *object)
   g_array_unref (self->width_ratios);
   g_array_unref (self->height_ratios);
   g_free (self->title);
+  g_clear_object (&self->cancellable);
   G_OBJECT_CLASS (gtorch_plot_figure_parent_class)->finalize (object);
 }
 
@@ -795,4 +797,16 @@ gtorch_plot_figure_copy (GTorchPlotFigure *self)
       g_ptr_array_add (copy->cells, other);
     }
   return copy;
+}
+
+void
+gtorch_plot_figure_set_cancellable (GTorchPlotFigure *self, GCancellable *cancellable)
+{
+  g_set_object (&self->cancellable, cancellable);
+}
+
+gboolean
+gtorch_plot_figure_is_cancelled (GTorchPlotFigure *self)
+{
+  return g_cancellable_is_cancelled (self->cancellable);
 }

@@ -584,6 +584,8 @@ draw_items (GTorchPlotLayout *self)
       GTorchPlotItem *item = get_item (self->axes, i);
       GTorchPlotItemClass *klass = GTORCH_PLOT_ITEM_GET_CLASS (item);
 
+      if (self->axes->figure != NULL && gtorch_plot_figure_is_cancelled (self->axes->figure))
+        break;
       if (item->is_visible && klass->draw != NULL)
         klass->draw (item, c);
       cairo_new_path (c->cr);

@@ -151,6 +151,9 @@ void gtorch_plot_axes_leave (GTorchPlotAxes *self);
 void gtorch_plot_figure_changed (GTorchPlotFigure *self);
 /* What is drawn of a figure as it is now. The items share their numbers with it, which nobody changes. */
 GTorchPlotFigure *gtorch_plot_figure_copy (GTorchPlotFigure *self);
+/* Drawing the figure ends between two items when it is cancelled. */
+void gtorch_plot_figure_set_cancellable (GTorchPlotFigure *self, GCancellable *cancellable);
+gboolean gtorch_plot_figure_is_cancelled (GTorchPlotFigure *self);
 
 /* What stands around the place between the axes. */
 typedef struct

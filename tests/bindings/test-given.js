@@ -228,7 +228,11 @@ tap.add('tables_are_objects_or_maps', () => {
     const target = nn.Linear(2, 2);
     target.load_state_dict(new Map(Object.entries(good)), false);
     tap.equal(target.weight.toArray(), source.weight.toArray());
-    target.load_state_dict({weight: good.weight}, {strict: false});
+    const none = {missing_keys: [], unexpected_keys: []};
+    tap.equal(target.load_state_dict(good), none);
+    tap.equal(target.load_state_dict(good, false), none);
+    tap.equal(target.load_state_dict({weight: good.weight, wieght: good.weight}, {strict: false}),
+        {missing_keys: ['bias'], unexpected_keys: ['wieght']});
     refuses(() => target.load_state_dict(5, false), 'must be an object or a Map, not number 5');
     refuses(() => target.load_state_dict(good, {strict: 1}), 'load_state_dict: strict');
     refuses(() => target.load_state_dict(good, true, 1), 'load_state_dict: ');
@@ -280,6 +284,43 @@ tap.add('the_ends_of_64_bits_are_whole_numbers', () => {
     tap.equal(GTorch.tensor([-(2n ** 63n)], {dtype: float32}).toArray(), [least]);
     tap.throws(() => GTorch.tensor([least], {dtype: GTorch.int8}), error =>
         error.message.includes('-9223372036'));
+});
+
+tap.add('numbers_beyond_64_bits_are_operands', () => {
+    const {float32, float64, int64, int8} = GTorch;
+    const [x, whole] = [GTorch.ones([2]), GTorch.ones([2], {dtype: int64})];
+    const mask = GTorch.tensor([true, false]);
+    const least = -3.4028234663852886e38; // of float32
+    for (const name of ['add', 'sub', 'rsub', 'mul', 'remainder', 'fmod', 'floor_divide', 'eq', 'ne', 'lt',
+        'le', 'gt', 'ge', 'pow', 'clamp_min', 'clamp_max', 'div', 'copysign']) {
+        for (const value of [2 ** 63, 1e19, 1e30, -1e30]) {
+            const wide = GTorch.full([], value, {dtype: float32});
+            const made = x[name](value);
+            tap.equal(made.dtype, x[name](wide).dtype);
+            tap.equal(`${name} ${value} ${made}`, `${name} ${value} ${x[name](wide)}`);
+            if (`${name}_` in x)
+                x.clone()[`${name}_`](value);
+        }
+    }
+    for (const value of [-1e30, least, 2 ** 63]) {
+        const expected = [Math.fround(value), 1];
+        tap.equal(x.masked_fill(mask, value).toArray(), expected);
+        tap.equal(x.clone().masked_fill_(mask, value).toArray(), expected);
+        tap.equal(x.index_fill(0, GTorch.tensor([0]), value).toArray(), expected);
+        tap.equal(x.scatter(0, GTorch.tensor([0]), value).toArray(), expected);
+        tap.equal(GTorch.where(mask, value, x).toArray(), expected);
+    }
+    const double = x.to(float64);
+    tap.equal(double.mul(Number.MAX_VALUE).toArray(), [Number.MAX_VALUE, Number.MAX_VALUE]);
+    tap.equal(GTorch.where(mask, double, 1e30).toArray(), [1, 1e30]);
+    tap.equal(GTorch.mul(1e30, x).toArray(), [Math.fround(1e30), Math.fround(1e30)]);
+    tap.equal(whole.mul(1e30).dtype, float32);
+    tap.equal(whole.lt(1e30).toArray(), [true, true]);
+    tap.equal([...whole.add(-(2 ** 63)).toTypedArray()].map(String), Array(2).fill(`${-(2n ** 63n) + 1n}`));
+    tap.equal([...whole.mul(-(2n ** 63n)).toTypedArray()].map(String), Array(2).fill(`${-(2n ** 63n)}`));
+    tap.throws(() => x.mul(2n ** 63n), error => error instanceof RangeError &&
+        error.message === 'mul: other does not fit into 64 bits: 9223372036854775808');
+    tap.throws(() => whole.to(int8).masked_fill(mask, 1e30), error => error.message.includes('1e+30'));
 });
 
 tap.add('arrays_have_a_number_in_each_place', () => {

@@ -50,6 +50,31 @@ tap.add('text_is_read_in_blocks', () => {
     tap.throws(() => wrong.read_table(0, null), error => error.message.includes('line 2, column 1'));
 });
 
+tap.add('settings_are_fixed_when_reading_has_begun', () => {
+    const reader = GTorch.CSVReader.new(text('a;b\n1;2\n3;4\n'));
+    tap.throws(() => {
+        reader.delimiter = 'ab';
+    }, error => error.message.includes('must be one character'));
+    reader.delimiter = ';';
+    reader.dtype = 'int64';
+    reader.maxBytes = 2 ** 20;
+    tap.equal([reader.delimiter, reader.dtype, reader.max_bytes], [';', GTorch.int64, 2 ** 20]);
+    tap.equal(reader.read_tensor(1).toArray(), [[1, 2]]);
+    for (const [name, value] of [['delimiter', ','], ['quote', "'"], ['has_header', false],
+        ['hasHeader', false],
+        ['skip_rows', 2], ['missing', 0], ['dtype', GTorch.float32], ['max_bytes', 5], ['max-bytes', 5]]) {
+        tap.throws(() => {
+            reader[name] = value;
+        }, error => error.matches(GTorch.Error, GTorch.Error.INVALID) &&
+            error.message.includes('cannot be changed any more: reading has begun'));
+    }
+    tap.equal(reader.read_tensor(1).toArray(), [[3, 4]]);
+    const monitor = GTorch.DeviceMonitor.new(GTorch.Device.cpu());
+    tap.throws(() => {
+        monitor.interval = 0;
+    }, error => error.message.includes('the interval is 0'));
+});
+
 tap.add('checkpoints_are_trees', () => {
     const checkpoint = GTorch.CheckpointFile.load_file(data('state.pt'), false, 0, null);
     const tensors = checkpoint.get_tensors();

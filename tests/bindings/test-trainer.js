@@ -124,6 +124,57 @@ tap.add('a_function_computes_the_loss', async () => {
     tap.equal(count, 8);
 });
 
+tap.add('functions_are_fixed_during_a_run', async () => {
+    const trainer = make(GTorch.Trainer, {n_epochs: 1});
+    const failures = [];
+    const attempt = () => {
+        for (const name of ['set_training_step', 'set_validation_step', 'set_save_function',
+            'set_load_function']) {
+            for (const func of [null, () => null]) {
+                try {
+                    trainer[name](func);
+                } catch (error) {
+                    const isInvalid = error.matches(GTorch.Error, GTorch.Error.INVALID);
+                    failures.push(`${name} ${isInvalid} ${error.message}`);
+                }
+            }
+        }
+    };
+    let count = 0;
+    trainer.set_training_step((self, [x, y]) => {
+        if (count++ === 0)
+            attempt();
+        return nn.functional.cross_entropy(self.module.forward(x), y);
+    });
+    await trainer.run_async();
+    tap.equal(count, 4);
+    tap.equal(failures.length, 8);
+    tap.equal(failures[0], 'set_training_step true trainer_set_training_step: a run of this trainer goes on');
+    trainer.set_training_step(null);
+});
+
+tap.add('states_of_the_program_are_bytes_or_texts', () => {
+    const file = Gio.File.new_for_path(GLib.Dir.make_tmp('gtorch-state-XXXXXX')).get_child('x');
+    const trainer = make(GTorch.Trainer, {n_epochs: 1});
+    const found = [];
+    trainer.set_load_function((self, bytes) => {
+        found.push(new TextDecoder().decode(bytes.toArray()));
+    });
+    const encode = text => new TextEncoder().encode(text);
+    for (const value of ['Übung', encode('two'), new GLib.Bytes(encode('3'))]) {
+        trainer.set_save_function(() => value);
+        trainer.save_checkpoint(file, null);
+        trainer.load_checkpoint(file, null);
+    }
+    tap.equal(found, ['Übung', 'two', '3']);
+    for (const value of [{a: 1}, null, undefined, 5, [1]]) {
+        trainer.set_save_function(() => value);
+        tap.throws(() => trainer.save_checkpoint(file, null), error => error.message.includes(
+            'what its function returns must be a GLib.Bytes, a Uint8Array or a text, not '));
+    }
+    file.delete(null);
+});
+
 class Boom extends Error {}
 
 tap.add('exceptions_end_the_run', async () => {

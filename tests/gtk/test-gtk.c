@@ -377,13 +377,16 @@ test_panel_shows_the_cpu (void)
   gtk_window_destroy (GTK_WINDOW (window));
 }
 
+/* Of which each target is a class, if that is less than 4, and each sample a multiple of random numbers. */
 static GTorchTrainer *
-make_trainer (gint64 n_epochs)
+make_trainer_of (gint64 n_epochs, gdouble factor, gint64 class)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTensor) x =
+  g_autoptr (GTorchTensor) numbers =
       gtorch_randn (GTORCH_SHAPE (64, 6), GTORCH_DTYPE_FLOAT32, NULL, NULL, &error);
-  g_autoptr (GTorchTensor) y = gtorch_zeros (GTORCH_SHAPE (64), GTORCH_DTYPE_INT64, NULL, &error);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_mul_scalar (numbers, factor, &error);
+  g_autoptr (GTorchTensor) y =
+      gtorch_full_int (GTORCH_SHAPE (64), class, GTORCH_DTYPE_INT64, NULL, &error);
   GTorchTensor *tensors[] = { x, y };
   g_autoptr (GTorchDataset) data = GTORCH_DATASET (gtorch_tensor_dataset_new (tensors, 2, &error));
   g_autoptr (GTorchDataLoader) loader = gtorch_data_loader_new (data, 16, FALSE);
@@ -397,6 +400,12 @@ make_trainer (gint64 n_epochs)
   g_assert_no_error (error);
   g_object_set (trainer, "n-epochs", n_epochs, NULL);
   return trainer;
+}
+
+static GTorchTrainer *
+make_trainer (gint64 n_epochs)
+{
+  return make_trainer_of (n_epochs, 1, 0);
 }
 
 static void
@@ -500,6 +509,101 @@ test_button_cancels_the_run (void)
   gtk_window_destroy (GTK_WINDOW (window));
 }
 
+/* The line below the bar. */
+static const gchar *
+read_line (GtkWidget *progress)
+{
+  GtkWidget *box = gtk_widget_get_first_child (progress);
+
+  return gtk_label_get_text (GTK_LABEL (gtk_widget_get_last_child (box)));
+}
+
+static void
+on_trained (GObject *object, GAsyncResult *result, gpointer data)
+{
+  GError **error = data;
+
+  if (gtorch_trainer_run_finish (GTORCH_TRAINER (object), result, error))
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_EXISTS, "done");
+}
+
+/* Which has no cancellable, one of the program, or the widget's. */
+static void
+test_button_ends_a_run_of_the_program (void)
+{
+  g_autoptr (GTorchTrainer) trainer = make_trainer (1000000);
+  GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+  GtkWidget *button = find_button (progress);
+
+  for (guint i = 0; i < 4; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GCancellable) own = g_cancellable_new ();
+      GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (progress);
+      const gint64 step = gtorch_trainer_get_step (trainer);
+
+      if (i == 3) /* otherwise the one of the run before stays, which is cancelled */
+        gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
+      gtorch_trainer_run_async (trainer,
+                                i == 3   ? gtorch_gtk_trainer_progress_get_cancellable (self)
+                                : i == 1 ? own
+                                         : NULL,
+                                on_trained, &error);
+      WAIT_UNTIL (gtk_widget_get_sensitive (button)
+                  && gtorch_trainer_get_step (trainer) > step + 3);
+      g_assert_null (strstr (read_line (progress), "ancel"));
+      g_signal_emit_by_name (button, "clicked");
+      g_assert_false (gtk_widget_get_sensitive (button));
+      WAIT_UNTIL (error != NULL);
+      if (i == 3)
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      else
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_EXISTS);
+      WAIT_UNTIL (g_str_has_suffix (read_line (progress), "  ·  cancelled"));
+    }
+  gtk_window_destroy (GTK_WINDOW (window));
+}
+
+static void
+test_line_tells_what_went_wrong (void)
+{
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTrainer) trainer = make_trainer_of (2, 1, 99);
+      GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+
+      if (i == 0)
+        gtorch_gtk_trainer_progress_run_async (GTORCH_GTK_TRAINER_PROGRESS (progress), on_ran,
+                                               &error);
+      else
+        gtorch_trainer_run_async (trainer, NULL, on_trained, &error);
+      WAIT_UNTIL (error != NULL);
+      WAIT_UNTIL (!gtorch_gtk_trainer_progress_is_running (GTORCH_GTK_TRAINER_PROGRESS (progress)));
+      g_assert_nonnull (strstr (read_line (progress), "  ·  failed: "));
+      g_assert_nonnull (strstr (read_line (progress), error->message));
+      g_assert_true (g_str_has_prefix (read_line (progress), "Epoch 0, step 0"));
+      gtk_window_destroy (GTK_WINDOW (window));
+    }
+}
+
+static void
+test_line_shows_a_loss_that_is_no_number (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTrainer) trainer = make_trainer_of (3, NAN, 0);
+  GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+
+  g_assert_cmpstr (read_line (progress), ==, "Not started");
+  gtorch_gtk_trainer_progress_run_async (GTORCH_GTK_TRAINER_PROGRESS (progress), on_ran, &error);
+  WAIT_UNTIL (error != NULL);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_EXISTS);
+  WAIT_UNTIL (!gtorch_gtk_trainer_progress_is_running (GTORCH_GTK_TRAINER_PROGRESS (progress)));
+  g_assert_nonnull (strstr (read_line (progress), "  ·  loss NaN"));
+  g_assert_null (strstr (read_line (progress), "failed"));
+  gtk_window_destroy (GTK_WINDOW (window));
+}
+
 static void
 test_progress_may_be_disposed_during_a_run (void)
 {
@@ -582,6 +686,12 @@ main (int argc, char **argv)
                    test_button_cancels_the_run);
   g_test_add_func ("/GTorchGtk/TrainerProgress/may_be_disposed_during_a_run",
                    test_progress_may_be_disposed_during_a_run);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/ends_a_run_of_the_program",
+                   test_button_ends_a_run_of_the_program);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/tells_what_went_wrong",
+                   test_line_tells_what_went_wrong);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/shows_a_loss_that_is_no_number",
+                   test_line_shows_a_loss_that_is_no_number);
   g_test_add_func ("/GTorchGtk/TrainerProgress/refuses_without_a_trainer",
                    test_progress_without_a_trainer_refuses_a_run);
   g_test_add_func ("/GTorchGtk/builder_knows_the_types", test_builder_knows_the_types);

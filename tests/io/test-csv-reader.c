@@ -135,6 +135,80 @@ test_csv_reader_names_line_and_column (void)
     }
 }
 
+/* Bad rows of all kinds, with a good one behind each. */
+static void
+test_csv_reader_goes_on_behind_a_bad_row (void)
+{
+  g_autoptr (GTorchCSVReader) reader = reader_of (
+      "a,b\n1,2\n3,x\n4,5\n6\n7,8\n9,10,11\n12,13\n\"1\n\",x\n14,15\n\"1\"2,3\n16,17\n1,y");
+  gdouble sum = 0;
+  guint n_bad = 0;
+
+  for (guint i = 0; i < 20; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) row = gtorch_csv_reader_read_tensor (reader, 1, NULL, &error);
+
+      if (row == NULL && error == NULL)
+        break;
+      if (error != NULL)
+        {
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+          n_bad++;
+          continue;
+        }
+      assert_shape (row, "1,2");
+      for (guint k = 0; k < 2; k++)
+        {
+          g_autoptr (GTorchTensor) one = gtorch_tensor_select (row, 1, k, NULL);
+
+          sum += gtorch_tensor_item_double (one, NULL);
+        }
+    }
+  g_assert_cmpuint (n_bad, ==, 6);
+  g_assert_cmpfloat (sum, ==, 1 + 2 + 4 + 5 + 7 + 8 + 12 + 13 + 14 + 15 + 16 + 17);
+}
+
+static void
+test_csv_reader_refuses_what_is_too_large (void)
+{
+  static const struct
+  {
+    GTorchDType dtype;
+    const gchar *fits, *fails;
+  } cases[] = {
+    { GTORCH_DTYPE_FLOAT16, "65504,65519.9,-65504,inf,nan", "65520" },
+    { GTORCH_DTYPE_FLOAT16, "1e-9,Infinity,-INF,0,1", "-1e6" },
+    { GTORCH_DTYPE_BFLOAT16, "3.38e38,-inf,0,1,2", "3.4e38" },
+    { GTORCH_DTYPE_FLOAT32, "3.4028234663852886e38,0,1,2,3", "3.5e38" },
+    { GTORCH_DTYPE_FLOAT64, "1.7e308,-1.7e308,inf,1e-400,0", "1e309" },
+    { GTORCH_DTYPE_FLOAT64, "1.,.5,+1,-1E+2,nan", "1_000" },
+    { GTORCH_DTYPE_FLOAT64, "1,2,3,4,5", "0x10" },
+    { GTORCH_DTYPE_INT8, "127,-128,0,1,2", "300" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree gchar *good = g_strdup_printf ("a,b,c,d,e\n%s\n", cases[i].fits);
+      g_autofree gchar *bad = g_strdup_printf ("a\n%s\n", cases[i].fails);
+      g_autofree gchar *message =
+          g_strdup_printf ("csv_read: line 2, column 1 (“a”): “%s” is no %s", cases[i].fails,
+                           gtorch_dtype_get_name (cases[i].dtype));
+      g_autoptr (GTorchCSVReader) first = reader_of (good), second = reader_of (bad);
+      g_autoptr (GTorchTensor) numbers = NULL;
+      g_autoptr (GError) error = NULL;
+
+      g_object_set (first, "dtype", cases[i].dtype, NULL);
+      g_object_set (second, "dtype", cases[i].dtype, NULL);
+      numbers = gtorch_csv_reader_read_tensor (first, 0, NULL, &error);
+      g_assert_no_error (error);
+      assert_shape (numbers, "1,5");
+      g_assert_null (gtorch_csv_reader_read_tensor (second, 0, NULL, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+      g_assert_cmpstr (error->message, ==, message);
+    }
+}
+
 static void
 test_csv_reader_refuses_nuls (void)
 {
@@ -310,6 +384,10 @@ main (int argc, char *argv[])
                    test_csv_reader_fills_what_is_missing);
   g_test_add_func ("/GTorch/CSVReader/names_line_and_column",
                    test_csv_reader_names_line_and_column);
+  g_test_add_func ("/GTorch/CSVReader/goes_on_behind_a_bad_row",
+                   test_csv_reader_goes_on_behind_a_bad_row);
+  g_test_add_func ("/GTorch/CSVReader/refuses_what_is_too_large",
+                   test_csv_reader_refuses_what_is_too_large);
   g_test_add_func ("/GTorch/CSVReader/refuses_nuls", test_csv_reader_refuses_nuls);
   g_test_add_func ("/GTorch/CSVReader/rounds_correctly", test_csv_reader_rounds_correctly);
   g_test_add_func ("/GTorch/CSVReader/refuses_settings", test_csv_reader_refuses_settings);

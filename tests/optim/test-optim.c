@@ -232,7 +232,7 @@ state_goes_on_elsewhere (void)
   second = optimizer_new ("adam", others);
   gtorch_optimizer_set_learning_rate (second, 7);
   dict = gtorch_optimizer_state_dict (first);
-  g_assert_cmpuint (g_hash_table_size (dict), ==, 3 + 7); /* states and settings */
+  g_assert_cmpuint (g_hash_table_size (dict), ==, 3 + 8); /* states and settings */
   gtorch_optimizer_load_state_dict (second, dict, &error);
   g_assert_no_error (error);
   descend (first, p, 3);
@@ -257,14 +257,14 @@ lists_of_the_state_load_like_its_table (void)
   descend (first, p, 2);
   gtorch_optimizer_set_learning_rate (first, 7);
   tensors = gtorch_optimizer_state_lists (first, &names);
-  g_assert_cmpuint (tensors->len, ==, 3 + 7);
-  g_assert_cmpuint (g_strv_length (names), ==, 3 + 7);
+  g_assert_cmpuint (tensors->len, ==, 3 + 8);
+  g_assert_cmpuint (g_strv_length (names), ==, 3 + 8);
   g_assert_false (gtorch_optimizer_load_state_lists (second, NULL, (GTorchTensor **) tensors->pdata,
                                                      5, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_clear_error (&error);
   g_assert_true (gtorch_optimizer_load_state_lists (second, (const gchar *const *) names,
-                                                    (GTorchTensor **) tensors->pdata, 3 + 7,
+                                                    (GTorchTensor **) tensors->pdata, 3 + 8,
                                                     &error));
   g_assert_no_error (error);
   g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (second), ==, 7);

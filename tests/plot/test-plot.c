@@ -721,6 +721,57 @@ test_figure_is_saved_asynchronously (void)
   g_rmdir (folder);
 }
 
+static gboolean
+cancel (gpointer data)
+{
+  g_cancellable_cancel (data);
+  return G_SOURCE_REMOVE;
+}
+
+/* Which would take many seconds to its end. */
+static void
+test_saving_is_cancelled_at_once (void)
+{
+  static const gchar *const names[] = { "a.png", "a.svg", "a.pdf" };
+  g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
+  GTorchPlotAxes *axes = gtorch_plot_figure_get_axes (figure, 0, 0, NULL);
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-plot-XXXXXX", NULL);
+  const guint n = 100000;
+  g_autofree gdouble *x = g_new (gdouble, n);
+  g_autofree gdouble *y = g_new (gdouble, n);
+
+  for (guint i = 0; i < n; i++)
+    {
+      x[i] = i;
+      y[i] = i % 997 * (i % 31);
+    }
+  for (guint i = 0; i < 40; i++)
+    {
+      g_autoptr (GTorchPlotLine) line = gtorch_plot_line_new (NULL);
+
+      g_assert_true (gtorch_plot_line_set_points (line, x, n, y, n, NULL));
+      g_assert_true (gtorch_plot_axes_add (axes, GTORCH_PLOT_ITEM (line), NULL));
+    }
+  g_assert_true (gtorch_plot_figure_set_size (figure, 3000, 3000, NULL)
+                 && gtorch_plot_figure_set_resolution (figure, 300, NULL));
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      g_autoptr (GFile) file = g_file_new_build_filename (folder, names[i], NULL);
+      gint64 start;
+
+      gtorch_plot_figure_save_async (figure, file, cancellable, on_saved, &error);
+      start = g_get_monotonic_time ();
+      g_timeout_add (20, cancel, cancellable);
+      wait_for (&error);
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_assert_cmpint (g_get_monotonic_time () - start, <, 2 * G_USEC_PER_SEC);
+      g_assert_false (g_file_query_exists (file, NULL));
+    }
+  g_rmdir (folder);
+}
+
 /* Two images beside and below each other, each of which fills its axes. */
 static void
 test_axes_are_as_large_as_their_ratios (void)
@@ -828,5 +879,7 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorchPlot/Figure/bad_files_are_refused", test_bad_files_are_refused);
   g_test_add_func ("/GTorchPlot/Figure/is_saved_asynchronously",
                    test_figure_is_saved_asynchronously);
+  g_test_add_func ("/GTorchPlot/Figure/saving_is_cancelled_at_once",
+                   test_saving_is_cancelled_at_once);
   return g_test_run ();
 }

@@ -155,6 +155,45 @@ the_last_checkpoints_are_kept (void)
   g_assert_cmpuint (empty_folder (folder), ==, 3); /* two, and the best */
 }
 
+/* Which are neither deleted nor counted. */
+static void
+files_that_are_no_checkpoints_of_this_run_are_kept (void)
+{
+  static const gchar *const names[] = {
+    "step-1.safetensors",
+    "step-00000000001.safetensors",
+    "step-.safetensors",
+    "step-best.safetensors",
+    "step--000000001.safetensors",
+    "step-+000000001.safetensors",
+    "step-0000000001.safetensors~",
+    "step-0000000001b.safetensors",
+    "step- 000000001.safetensors",
+    "my-step-0000000001.safetensors",
+    "step-9999999999.safetensors",
+  };
+  g_autoptr (GFile) folder = make_folder ();
+  g_autoptr (GTorchTrainer) trainer = make_trainer (folder, 1);
+  g_autoptr (GError) error = NULL;
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autoptr (GFile) file = g_file_get_child (folder, names[i]);
+
+      g_assert_true (g_file_replace_contents (file, "own", 3, NULL, FALSE, G_FILE_CREATE_NONE, NULL,
+                                              NULL, &error));
+    }
+  g_object_set (trainer, "keep-checkpoints", (gint64) 2, NULL);
+  test_run (trainer);
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autoptr (GFile) file = g_file_get_child (folder, names[i]);
+
+      g_assert_true (g_file_query_exists (file, NULL));
+    }
+  g_assert_cmpuint (empty_folder (folder), ==, G_N_ELEMENTS (names) + 2);
+}
+
 static void
 what_is_no_checkpoint_changes_nothing (void)
 {
@@ -376,6 +415,7 @@ main (int argc, char **argv)
   ADD (a_resumed_run_gives_the_bits_of_an_unbroken_one);
   ADD (so_does_one_that_accumulates_in_a_main_context);
   ADD (the_last_checkpoints_are_kept);
+  ADD (files_that_are_no_checkpoints_of_this_run_are_kept);
   ADD (what_is_no_checkpoint_changes_nothing);
   ADD (a_main_loop_waits_for_checkpoints);
   ADD (a_checkpoint_that_is_cancelled_changes_nothing);

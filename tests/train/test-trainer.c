@@ -802,7 +802,7 @@ evaluations_have_results (void)
   g_assert_true (gtorch_trainer_add_metric (trainer, "accuracy", accuracy, &error));
   g_assert_true (gtorch_trainer_add_metric (trainer, "matrix", matrix, &error));
   g_assert_false (gtorch_trainer_add_metric (trainer, "matrix", matrix, &error));
-  g_assert_cmpstr (error->message, ==, "add_metric: the name “matrix” is empty or taken");
+  g_assert_cmpstr (error->message, ==, "add_metric: the trainer has a metric “matrix” already");
   g_clear_error (&error);
   drop = gtorch_module_get_module (gtorch_trainer_get_module (trainer), "2", &error);
   g_signal_connect (trainer, "evaluated", G_CALLBACK (on_evaluated), &n);

@@ -222,6 +222,40 @@ test_saved_in_another_thread (void)
   g_assert_cmpint (g_rmdir (folder), ==, 0);
 }
 
+static gboolean
+cancel (gpointer data)
+{
+  g_cancellable_cancel (data);
+  return G_SOURCE_REMOVE;
+}
+
+/* Which would take seconds to its end. */
+static void
+test_saving_is_cancelled_at_once (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) image =
+      gtorch_randint (0, 256, GTORCH_SHAPE (3, 3000, 3000), GTORCH_DTYPE_UINT8, NULL, NULL, &error);
+  g_autofree gchar *folder = g_dir_make_tmp (NULL, &error);
+  g_autofree gchar *path = g_build_filename (folder, "a.png", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (GAsyncResult) result = NULL;
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  gint64 start = g_get_monotonic_time ();
+
+  g_assert_no_error (error);
+  gtorch_image_save_file_async (image, file, "png", 75, G_PRIORITY_DEFAULT, cancellable, on_saved,
+                                &result);
+  g_timeout_add (20, cancel, cancellable);
+  while (result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_false (gtorch_image_save_file_finish (result, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_assert_cmpint (g_get_monotonic_time () - start, <, G_USEC_PER_SEC);
+  g_assert_false (g_file_query_exists (file, NULL));
+  g_assert_cmpint (g_rmdir (folder), ==, 0);
+}
+
 static void
 test_modes (void)
 {
@@ -499,6 +533,7 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/Image/refuses_files", test_refuses_files);
   g_test_add_func ("/GTorch/Image/refuses_images", test_refuses_images);
   g_test_add_func ("/GTorch/Image/files", test_files);
+  g_test_add_func ("/GTorch/Image/saving_is_cancelled_at_once", test_saving_is_cancelled_at_once);
   g_test_add_func ("/GTorch/Image/folders_in_another_thread", test_folders_in_another_thread);
   return g_test_run ();
 }

@@ -103,6 +103,13 @@ function isPlainNumber(value) {
     return typeof value === 'number' || typeof value === 'bigint';
 }
 
+// The tensor beside which a number is converted: one of 64 bits, of which it would lose digits, or the first.
+function likeOf(values) {
+    const {FLOAT64, COMPLEX128} = GTorch.DType;
+    const found = values.filter(v => v instanceof GTorch.Tensor);
+    return found.find(v => [FLOAT64, COMPLEX128].includes(v.get_dtype())) ?? found[0];
+}
+
 // x.add_scalar(2), as in C, checks its arguments: gjs would convert anything else to NaN.
 function makeForm(name, operation, owner, form, tail) {
     const whole = `${name}${form}${tail}`;
@@ -123,7 +130,7 @@ function makeForm(name, operation, owner, form, tail) {
         const values = gather(whole, args, operation.method ? [this, ...given] : given);
         for (const i of tensors) {
             if (isPlainNumber(values[i]))
-                values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
+                values[i] = convert.tensor(values[i], likeOf(values));
         }
         countWrapper();
         return operation.method ? raw.apply(values.shift(), values) : raw.apply(GTorch, values);
@@ -175,13 +182,16 @@ function makeWrapper(name, operation, owner, raw, tail) {
             for (const i of numbers)
                 values[i] = convert[isNone ? 'number' : 'whole'](name, args[i][0], values[i]);
         }
-        if (kinds && isPlainNumber(values[scalar]))
-            callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
+        if (kinds && isPlainNumber(values[scalar])) {
+            callee = convert.isWhole(values[scalar]) ? rawInt : rawScalar;
+            if (callee !== rawScalar)
+                values[scalar] = convert.wide(name, args[scalar][0], values[scalar]);
+        }
         if (callee === rawScalar && typeof values[scalar] === 'bigint')
             values[scalar] = Number(values[scalar]); // computed in doubles
         for (const i of tensors) {
             if (isPlainNumber(values[i]) && (callee === raw || i !== scalar))
-                values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
+                values[i] = convert.tensor(values[i], likeOf(values));
         }
         countWrapper();
         let result;

@@ -5,7 +5,7 @@
 // 0, a string to NaN, and invalid enum values to the first member. The table comes from the GIR. All
 // other overrides of a function call the checked one.
 
-/* exported install setup */
+/* exported bytes install setup */
 
 const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;

@@ -7,7 +7,7 @@
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
    enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
    lastOptions lines list lookUp make nameOf nulIn number options plainFunction setup surplus target tensor
-   toArray toTypedArray whole */
+   toArray toTypedArray whole wide */
 
 const {GObject} = imports.gi;
 
@@ -324,7 +324,7 @@ function tensor(value, like = null) {
     const isWide = like !== null && [FLOAT64, COMPLEX128].includes(like.get_dtype());
     const options = {device: like?.get_device() ?? null};
     // in a narrower dtype, the number would be rounded before the computation
-    if (isWide && typeof value === 'number' && !Number.isInteger(value))
+    if (isWide && !isWhole(value))
         options.dtype = FLOAT64;
     return make(value, options);
 }
@@ -522,6 +522,12 @@ function isWhole(value) {
 function isWide(value) {
     const isExact = typeof value === 'number' || BigInt(Number(value)) === value;
     return !isExact || value < -MAX_NUMBER;
+}
+
+// Converts a whole number to one that gjs passes to C as 64 bits.
+function wide(name, argName, value) {
+    const isExact = typeof value === 'number' && value >= -MAX_NUMBER;
+    return isExact ? value : wholeOrNumber(name, argName, BigInt(value));
 }
 
 // Makes a tensor of int64 of an array of integers; leaves another value as it is.

@@ -371,8 +371,14 @@ function overrideModule(Module) {
         load_state_dict(table, ...given) {
             const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
             convert.flag('load_state_dict', 'strict', strict);
-            return restoring(() =>
-                prototype.load_state_lists.call(this, ...state.lists('load_state_dict', table), strict));
+            const lists = state.lists('load_state_dict', table);
+            // a strict call has neither, if it does not fail
+            const [own, found] = strict ? [[], []] : [Object.keys(this.state_dict()), lists[0]];
+            restoring(() => prototype.load_state_lists.call(this, ...lists, strict));
+            return {
+                missing_keys: own.filter(name => !found.includes(name)),
+                unexpected_keys: found.filter(name => !own.includes(name)),
+            };
         },
         state_dict() {
             const before = extraErrors;

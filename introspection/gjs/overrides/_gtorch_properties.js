@@ -126,6 +126,9 @@ function assign(what, object, raw, value, check) {
     }
 }
 
+// Classes whose setters of C tell why they refuse a value, of which GObject would only warn.
+const REFUSING = new Set(['Allocator', 'CSVReader', 'DeviceMonitor', 'ProcessGroup', 'Store']);
+
 // In the libraries beside this one, setters of C check values, and tell why they refuse one.
 function replace(prototype, className, spec, key, isLibrary) {
     const raw = Object.getOwnPropertyDescriptor(prototype, key);
@@ -153,8 +156,12 @@ function replace(prototype, className, spec, key, isLibrary) {
                 return;
             }
             const setter = isLibrary ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
+            const refusing = REFUSING.has(className)
+                ? this[`set_${spec.name.replace(/-/g, '_')}`] : undefined;
             if (spec.flags & WRITABLE && setter?.length === 1)
                 setter.call(this, value);
+            else if (spec.flags & WRITABLE && refusing?.length === 1)
+                refusing.call(this, checked(what, spec, value, arg));
             else if (spec.flags & WRITABLE)
                 assign(what, this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))

@@ -6,8 +6,9 @@
 
 /* exported overrideWidget setup */
 
-const {GObject} = imports.gi;
+const {GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {bytes} = imports.overrides._gtorch_calls;
 const {sampleOf, valueOf} = imports.overrides._gtorch_data;
 const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
 const {failureOf, noting, restore, restoring} = imports.overrides._gtorch_errors;
@@ -129,10 +130,19 @@ function marking(prototype, name, place, isTheirs) {
     };
 }
 
+// What C only warns of: its functions that set others have no error.
+function mustBeIdle(name, trainer) {
+    if (trainer instanceof GTorch.Trainer && trainer.is_running()) {
+        throw new GLib.Error(GTorch.Error, GTorch.Error.INVALID,
+            `trainer_${name}: a run of this trainer goes on`);
+    }
+}
+
 function overrideSteps(prototype) {
     for (const name of ['set_training_step', 'set_validation_step']) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
+            mustBeIdle(name, this);
             if (func === null) {
                 raw.call(this, null);
                 return;
@@ -149,10 +159,12 @@ function overrideSteps(prototype) {
 
 // The functions of what checkpoints have of the program's own.
 function overrideStates(prototype) {
-    const answers = {set_save_function: value => value, set_load_function: value => value !== false};
+    const saved = value => bytes('set_save_function', 'what its function returns', value ?? undefined);
+    const answers = {set_save_function: saved, set_load_function: value => value !== false};
     for (const [name, answer] of Object.entries(answers)) {
         const raw = prototype[name];
         prototype[name] = convert.counted(name, function (func) {
+            mustBeIdle(name, this);
             if (func === null) {
                 raw.call(this, null);
                 return;
