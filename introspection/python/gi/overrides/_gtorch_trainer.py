@@ -416,12 +416,19 @@ def _trainer(raw):
                 restoring(raw.run, self, cancellable)
                 return
             self._run = _Run(cancellable)
+            self._let_train()
             try:
                 interruptible(self._run.take, raw.run, self, self._run.inner)
             except BaseException:
                 self._end_run()
                 raise
             self._end_run()
+
+        def _let_train(self):
+            """C does the same, and knows of no train() in Python."""
+            module = self.get_module()
+            if module is not None and not module.training:
+                module.train()
 
         def _end_run(self):
             if self._run is not None and not self.is_running():
@@ -434,6 +441,7 @@ def _trainer(raw):
                 raw.run_async(self, cancellable, callback, *data)
                 return
             self._run = _Run(cancellable, callback is not None)
+            self._let_train()
 
             def ended(trainer, result, *_data):
                 if callback is None:
