@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Methods that classes in Python override: every caller in the library calls the override."""
 
+import copy
+import io
 import os
 import pathlib
 import subprocess
@@ -564,6 +566,57 @@ def what_a_class_says_of_its_state_counts():
 @tap.case
 def complex_numbers_to_the_power_0_are_1():
     assert (GTorch.tensor([0j, 1j, 2]) ** 0).tolist() == [1, 1, 1]
+
+
+class Scale(nn.Module):
+    _version = 2  # the first version stored the logarithm
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(GTorch.full((2,), 3.0))
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
+        if (local_metadata.get('version') or 1) < 2:
+            state_dict[f'{prefix}scale'] = state_dict[f'{prefix}scale'].exp()
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+@tap.case
+def states_tell_the_versions_of_their_classes():
+    net = nn.Sequential(nn.Sequential(Scale()), nn.BatchNorm1d(2))
+    state = net.state_dict()
+    assert state._metadata == {
+        '': {'version': 1}, '0': {'version': 1}, '0.0': {'version': 2}, '1': {'version': 2},
+    }
+    assert list(net.state_dict(prefix='a.')._metadata) == ['a', 'a.0', 'a.0.0', 'a.1']
+    buffer = io.BytesIO()
+    GTorch.save(state, buffer)
+    buffer.seek(0)
+    for one in (state, GTorch.load(buffer), copy.deepcopy(state)):
+        net.load_state_dict(one)
+        assert net[0][0].scale.tolist() == [3, 3]
+    net.load_state_dict({**state, '0.0.scale': GTorch.zeros(2)})
+    assert net[0][0].scale.tolist() == [1, 1]
+
+    given = []
+    net[0].register_state_dict_post_hook(lambda module, table, prefix, metadata: given.append((prefix, metadata)))
+    net[0].register_load_state_dict_pre_hook(lambda module, table, prefix, metadata, *_rest: given.append(metadata))
+    net.load_state_dict(net.state_dict())
+    assert given == [('0.', {'version': 1}), {'version': 1}]
+
+
+@tap.case
+def norms_take_states_of_their_first_version():
+    for net in (nn.Sequential(nn.BatchNorm1d(2)), nn.Sequential(Scale(), nn.BatchNorm1d(2))):
+        last = len(net) - 1
+        state = {name: value for name, value in net.state_dict().items() if 'tracked' not in name}
+        found = net.load_state_dict(state)
+        assert not found.missing_keys and not found.unexpected_keys
+        del state[f'{last}.running_mean']
+        raises(GLib.Error, lambda: net.load_state_dict(state), 'running_mean')
+        newest = net.state_dict()
+        del newest[f'{last}.num_batches_tracked']
+        raises(GLib.Error, lambda: net.load_state_dict(newest), 'num_batches_tracked')
 
 
 tap.main()

@@ -365,12 +365,15 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
             found = {name: own.get(name, tensor) for name, tensor in found.items()}
         if prefix:
             found = {f'{prefix}{name}': tensor for name, tensor in found.items()}
-        return own_loading.save(self, found, prefix, keep_vars) if own_loading.is_own(self, 'save') else found
+        if own_loading.is_own(self, 'save'):
+            return own_loading.save(self, found, prefix, keep_vars)
+        return own_loading.described(self, found, prefix)
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies the tensors of the dictionary, or with @assign makes them those of the module; returns the names that
         it lacks, and those that the module lacks."""
-        given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
+        state.lists('load_state_dict', 'state', state_dict)  # checks them
+        strict = convert_bool(strict)
         if own_loading.is_own(self, 'load'):
             if convert_bool(assign):
                 name = type(self).__name__
@@ -378,6 +381,10 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
                                           '_load_from_state_dict(), or a module hooks of load_state_dict()')
             return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
+        if found.missing_keys:
+            state_dict = own_loading.completed(self, state_dict)
+            found = incompatible(self, state_dict)
+        given = state.lists('load_state_dict', 'state', state_dict)
         if convert_bool(assign):
             members.assign(self, state_dict, found, strict)
         else:
