@@ -619,4 +619,59 @@ def norms_take_states_of_their_first_version():
         raises(GLib.Error, lambda: net.load_state_dict(newest), 'num_batches_tracked')
 
 
+class Adapted(nn.Linear):
+    """Saves its bias alone, and has a tensor that is no member."""
+
+    def __init__(self):
+        super().__init__(2, 2)
+        self.extra = [GTorch.ones(1)]
+
+    def _apply(self, fn, *args):
+        self.extra = [fn(tensor) for tensor in self.extra]
+        return super()._apply(fn, *args)
+
+    def state_dict(self, *args, **options):
+        found = super().state_dict(*args, **options)
+        for name in [name for name in found if name.endswith('weight')]:
+            del found[name]
+        return found
+
+
+@tap.case
+def apply_and_state_dict_of_children_are_called():
+    net = nn.Sequential(nn.Sequential(Adapted()), nn.Linear(1, 1))
+    assert net.double() is net and net[0][0].extra[0].dtype == GTorch.float64
+    assert net[0][0].weight.dtype == net[1].weight.dtype == GTorch.float64
+    net.to(dtype=GTorch.float32)
+    assert net[0][0].extra[0].dtype == net[0][0].weight.dtype == GTorch.float32
+    assert list(net.state_dict(prefix='a.')) == ['a.0.0.bias', 'a.1.weight', 'a.1.bias']
+    assert list(net[0][0].state_dict()) == ['bias']
+    assert net.state_dict()._metadata['0.0'] == {'version': 1}
+    table = {'x': 1}
+    assert nn.Linear(1, 1).state_dict(destination=table, prefix='y.') is table and list(table) == [
+        'x', 'y.weight', 'y.bias',
+    ]  # fmt: skip
+
+    layer = nn.Sequential(nn.BatchNorm1d(2))
+    layer(GTorch.ones(2, 2)).sum().backward()
+    weight = layer[0].weight
+    assert layer._apply(lambda tensor: tensor.double()) is layer and layer[0].weight is weight
+    assert weight.dtype == weight.grad.dtype == layer[0].running_mean.dtype == GTorch.float64
+
+
+@tap.case
+def parts_of_layers_that_are_not_called_are_refused():
+    def define(base, name, **more):
+        return type('Own', (base,), {name: lambda self, *args: None, **more})
+
+    for base, name in (
+        (nn.Conv2d, '_conv_forward'), (nn.BatchNorm1d, '_check_input_dim'), (nn.TransformerEncoderLayer, '_ff_block'),
+        (nn.TransformerDecoderLayer, '_mha_block'), (nn.LSTM, 'check_forward_args'),
+    ):  # fmt: skip
+        raises(TypeError, lambda: define(base, name), f'Own.{name}(): {base.__name__} does not call it: override')
+        assert define(base, name, forward=lambda self, x: x) and define(nn.Module, name)
+    mixin = type('Mixin', (), {'_conv_forward': lambda self, *args: None})
+    raises(TypeError, lambda: type('Own', (mixin, nn.Conv1d), {}), 'Own._conv_forward()')
+
+
 tap.main()

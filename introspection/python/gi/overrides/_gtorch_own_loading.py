@@ -41,9 +41,24 @@ def _walk(module, prefix=''):
         yield from _walk(child, f'{prefix}{name}.')
 
 
+def has_own(module, name):
+    """Tells whether a class of the program's defines what the module does under the name."""
+    for cls in type(module).__mro__:
+        if name in vars(cls):
+            return cls.__module__ not in OWN
+    return False
+
+
+def is_inside(module, name):
+    """Tells it of the module and of those inside it."""
+    return any(has_own(one, name) for one, _prefix in _walk(module))
+
+
 def is_own(module, kind):
     """Tells whether a class of the program's, of the module or of one inside it, has the function, or one has hooks."""
     name = NAMES[kind]
+    if kind == 'save' and any(has_own(child, 'state_dict') for child, prefix in _walk(module) if prefix):
+        return True
     return any(getattr(type(one), name) is not getattr(OwnLoading, name) or _hooks(one, f'pre-{kind}', f'post-{kind}')
                for one, _prefix in _walk(module))
 
@@ -132,22 +147,29 @@ def _refuse_result(name, hook, result):
 
 
 def _save(module, destination, prefix, keep_vars):
-    destination._metadata[prefix[:-1]] = _metadata_of(module)
+    own = _metadata_of(module)
+    if hasattr(destination, '_metadata'):  # a plain dictionary has none
+        destination._metadata[prefix[:-1]] = own
     for hook in _hooks(module, 'pre-save'):
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in children_of(module):
-        _save(child, destination, f'{prefix}{name}.', keep_vars)
+        inner = f'{prefix}{name}.'
+        if has_own(child, 'state_dict'):
+            child.state_dict(destination=destination, prefix=inner, keep_vars=keep_vars)
+        else:
+            _save(child, destination, inner, keep_vars)
     for hook in _hooks(module, 'post-save'):
-        result = hook(module, destination, prefix, destination._metadata[prefix[:-1]])
+        result = hook(module, destination, prefix, own)
         _refuse_result('register_state_dict_post_hook', hook, result)
 
 
-def save(module, table, prefix, keep_vars):
-    """Lets each module say what of it belongs to the state; @table: what C has found."""
+def save(module, table, prefix, keep_vars, destination=None):
+    """Lets each module say what of it belongs to the state; @table: what C has found. Adds it to @destination."""
     before, _saved.table = _saved.table, table
-    destination = collections.OrderedDict()
-    destination._metadata = {}
+    if destination is None:
+        destination = collections.OrderedDict()
+        destination._metadata = {}
     try:
         _save(module, destination, prefix, keep_vars)
     finally:
