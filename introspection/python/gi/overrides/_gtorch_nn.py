@@ -28,6 +28,7 @@ from gi.overrides import _gtorch_packed as packed
 from gi.overrides import _gtorch_parametrize as parametrize
 from gi.overrides import _gtorch_prune as prune
 from gi.overrides import _gtorch_inner as inner
+from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_bind import REQUIRED, bind
@@ -552,6 +553,31 @@ def _sequential():
                 self.add_module(name, module)
             for module in () if named else modules:
                 self.append(module)
+
+        def _gt_check_child(self, module):
+            """C hands on one tensor."""
+            if isinstance(module, RawModule) and rnn.gives_states(module):
+                kind = type(module).__name__
+                raise TypeError(f'{type(self).__name__} hands one tensor from module to module, and {kind} gives its output '
+                                'and its states: call it in a module of your own, whose forward() gives the output')
+
+        def _gt_check_member(self, function, name, value, kind):
+            self._gt_check_child(value)
+            super()._gt_check_member(function, name, value, kind)
+
+        def _gt_take(self, name, value):
+            self._gt_check_child(value)
+            return super()._gt_take(name, value)
+
+        def append(self, module):
+            """Appends a module."""
+            self._gt_check_child(module)
+            return super().append(module)
+
+        def insert(self, position, module):
+            """Inserts a module before the one at a position."""
+            self._gt_check_child(module)
+            return super().insert(position, module)
 
         _gt_forward = layers.forward_of(GTorch.Sequential)
 
