@@ -765,9 +765,9 @@ gtorch_trainer_get_optimizer (GTorchTrainer *self)
  * Trains in this thread, until all epochs or steps are done, the evaluations do not improve any longer,
  * [method@Trainer.stop] is called or @cancellable is cancelled. Signals are emitted in this thread.
  *
- * A module in evaluation mode is set to training first, with all that are inside it. One in training mode stays
- * as it is: modules inside it that the program has set to evaluation do not train. Evaluations of a run leave
- * the modes as they were.
+ * A module in evaluation mode is set to training first, with all that are inside it. One in training mode
+ * stays as it is: modules inside it that the program has set to evaluation do not train. Evaluations of a
+ * run leave the modes as they were.
  *
  * A run that was cancelled or failed has kept what its steps have learnt; the batches of a step that was not
  * made are lost.

@@ -263,7 +263,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if not inputs:
         raise ValueError('backward(): inputs has no tensors: give those whose gradients are wanted')
     inputs = list({id(one): one for one in inputs}.values())
-    for one, gradient in zip(inputs, grad(*lists[:1], inputs, lists[1], keep, create_graph, allow_unused=True)):
+    found = grad(lists[0], inputs, lists[1], keep, create_graph, allow_unused=True)
+    for one, gradient in zip(inputs, found):
         _add_gradient(one, gradient, create_graph)
 
 

@@ -558,8 +558,9 @@ def _sequential():
             """C hands on one tensor."""
             if isinstance(module, RawModule) and rnn.gives_states(module):
                 kind = type(module).__name__
-                raise TypeError(f'{type(self).__name__} hands one tensor from module to module, and {kind} gives its output '
-                                'and its states: call it in a module of your own, whose forward() gives the output')
+                raise TypeError(f'{type(self).__name__} hands one tensor from module to module, and {kind} gives its '
+                                'output and its states: call it in a module of your own, whose forward() gives the '
+                                'output')
 
         def _gt_check_member(self, function, name, value, kind):
             self._gt_check_child(value)
