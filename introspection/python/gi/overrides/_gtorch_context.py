@@ -251,8 +251,8 @@ def _add_gradient(tensor, gradient, create_graph):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds the gradients of several tensors to the leaves; with @inputs, to these tensors alone, and without calling the
-    hooks of register_post_accumulate_grad_hook()."""
+    """Adds the gradients of several tensors to the leaves; with @inputs, to these tensors alone, and without calling
+    the hooks of register_post_accumulate_grad_hook()."""
     create_graph = convert_bool(create_graph)
     keep = create_graph if retain_graph is None else convert_bool(retain_graph)
     lists = _list(tensors, 'tensors'), _gradients(grad_tensors, 'grad_tensors')
