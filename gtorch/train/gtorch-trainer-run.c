@@ -125,6 +125,10 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
       gtorch_trainer_run_free (run);
       return NULL;
     }
+  /* As a loop begins with train(). Where the module itself is in training, those inside it that a program has
+   * set to evaluation, as frozen norms, stay there. */
+  if (!gtorch_module_get_training (priv->module))
+    gtorch_module_train (priv->module, TRUE);
   if (run->settings.graph && !gtorch_optimizer_get_capturable (priv->optimizer))
     gtorch_optimizer_set_capturable (priv->optimizer, TRUE);
   if (run->settings.graph && run->settings.scaler != NULL)

@@ -251,6 +251,30 @@ update (GTorchTrainerRun *run, GError **error)
          && gtorch_grad_scaler_update (scaler, NULL, error);
 }
 
+/* The last step of an epoch may have fewer batches than the others: its gradients are the mean of those. */
+static gboolean
+complete_mean (GTorchTrainerRun *run, GError **error)
+{
+  const gint64 n = run->settings.accumulate_steps;
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchImpl) factor = NULL;
+  g_autoptr (GPtrArray) params = NULL;
+
+  if (run->n_accumulated >= n)
+    return TRUE;
+  guard = gtorch_no_grad ();
+  factor = gtorch_impl_new_number ((gdouble) n / run->n_accumulated);
+  params = gtorch_optimizer_dup_params (run->priv->optimizer);
+  for (guint i = 0; i < params->len; i++)
+    {
+      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (params->pdata[i]);
+
+      if (grad != NULL && !gtorch_op_mul_inplace (gtorch_tensor_unwrap (grad), factor, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 /* The mean loss of the batches of the step. */
 static GTorchTensor *
 mean_loss (GTorchTrainerRun *run, GError **error)
@@ -271,6 +295,8 @@ gtorch_trainer_run_step (GTorchTrainerRun *run, GError **error)
   GPtrArray *schedules = run->priv->schedules;
   g_autoptr (GTorchTensor) loss = NULL;
 
+  if (!is_replayed && !complete_mean (run, error))
+    return FALSE;
   if (graph != NULL && graph->update != NULL)
     {
       if (!gtorch_cuda_graph_replay_on (graph->update, run->stream, error))

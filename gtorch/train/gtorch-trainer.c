@@ -264,8 +264,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchTrainer:accumulate-steps:
    *
-   * Of how many batches a step has the mean gradients. The last step of an epoch may have fewer; the sum of
-   * their gradients is divided by this number, too.
+   * Of how many batches a step has the mean gradients. The last step of an epoch may have fewer: it has the
+   * mean gradients of those.
    *
    * Since: 0.1
    */
@@ -766,6 +766,10 @@ gtorch_trainer_get_optimizer (GTorchTrainer *self)
  *
  * Trains in this thread, until all epochs or steps are done, the evaluations do not improve any longer,
  * [method@Trainer.stop] is called or @cancellable is cancelled. Signals are emitted in this thread.
+ *
+ * A module in evaluation mode is set to training first, with all that are inside it. One in training mode
+ * stays as it is: modules inside it that the program has set to evaluation do not train. Evaluations of a
+ * run leave the modes as they were.
  *
  * A run that was cancelled or failed has kept what its steps have learnt; the batches of a step that was not
  * made are lost.

@@ -444,6 +444,7 @@ def dtypes_are_no_numbers():
     assert GTorch.zeros(2, dtype=kind).shape == (2,)
     assert kind.is_floating_point and not kind.is_complex and kind.itemsize == 8
     assert not GTorch.int8.is_floating_point and GTorch.complex64.is_complex
+    assert GTorch.int8.is_signed is True and GTorch.uint8.is_signed is False
 
 
 @tap.case

@@ -575,5 +575,34 @@ def anomalies_are_detected():
     raises(TypeError, lambda: autograd.detect_anomaly('yes'), '')
 
 
+@tap.case
+def backward_adds_to_chosen_tensors_alone():
+    a, b = leaf(2.0), leaf(3.0)
+    (a * b).sum().backward(inputs=[a])
+    assert a.grad.item() == 3 and b.grad is None
+    GTorch.autograd.backward([(a * b).sum()], inputs=a)
+    assert a.grad.item() == 6 and b.grad is None
+    (a * a).sum().backward(inputs=[a, a, b])
+    assert a.grad.item() == 10 and b.grad is None
+    c = a * b
+    (c * c).sum().backward(inputs=[c], create_graph=True)
+    assert c.grad.item() == 12 and c.grad.requires_grad
+    raises(ValueError, lambda: (a * b).sum().backward(inputs=[]), 'inputs has no tensors')
+
+
+@tap.case
+def products_in_place_keep_their_dtype_in_autocast():
+    x = GTorch.ones(2, 2, 2)
+    with GTorch.autocast('cpu'):
+        assert GTorch.addmm(x[0], x[0], x[0]).dtype == GTorch.bfloat16
+        made = (
+            x[0].clone().addmm_(x[0], x[0].bfloat16()), x.clone().baddbmm_(x, x), x[0].clone().addbmm_(x, x),
+            x[0, 0].clone().addmv_(x[0], x[0, 0], beta=2), x[0].clone().addr_(x[0, 0], x[0, 0]),
+        )  # fmt: skip
+        assert x[0].bfloat16().addmm_(x[0], x[0]).dtype == GTorch.bfloat16
+    assert all(one.dtype == GTorch.float32 for one in made)
+    assert [one.flatten()[0].item() for one in made] == [3, 3, 5, 4, 2]
+
+
 if __name__ == '__main__':
     tap.main()

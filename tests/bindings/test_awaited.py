@@ -402,5 +402,27 @@ def awaitable_methods_reject_surplus_arguments():
     run(main())
 
 
+@tap.case
+def a_cancelled_future_cancels_the_operation():
+    async def main():
+        x, net = GTorch.ones(4, 2), GTorch.nn.Linear(2, 1)
+        optimizer = GTorch.optim.SGD(net.parameters(), lr=0.1)
+        made = GTorch.Trainer(net, [(x, GTorch.zeros(4, 1))], GTorch.nn.MSELoss(), optimizer, n_epochs=10**9)
+        try:
+            await asyncio.wait_for(GTorch.awaitable(made.run_async, made.run_finish), 0.1)
+            raise AssertionError('the run has ended')
+        except asyncio.TimeoutError:
+            pass
+        for _ in range(LIMIT * 100):
+            if not made.is_running():
+                break
+            await asyncio.sleep(0.01)
+        assert not made.is_running()
+        made.n_epochs = made.epoch + 1
+        await GTorch.awaitable(made.run_async, made.run_finish)
+
+    run(main())
+
+
 if __name__ == '__main__':
     tap.main()

@@ -74,5 +74,26 @@ def an_interrupt_arrives_as_it_is():
     assert set(told) <= {KeyboardInterrupt}, told
 
 
+@tap.case
+def an_interrupt_in_a_handler_of_a_trainer_ends_the_run():
+    net = nn.Linear(2, 1)
+    optimizer = GTorch.optim.SGD(net.parameters(), lr=0.01)
+    trainer = GTorch.Trainer(net, [(GTorch.ones(2, 2), GTorch.ones(2, 1))], nn.MSELoss(), optimizer, n_epochs=10**9)
+    trainer.connect('step-done', lambda *_values: None)
+    main, numbers, told = threading.main_thread().ident, random.Random(5), []
+    for _ in range(20 if mixin is not None else 0):
+        late = threading.Timer(20, trainer.stop)
+        late.start()
+        try:
+            threading.Timer(numbers.uniform(0.02, 0.05), signal.pthread_kill, (main, signal.SIGINT)).start()
+            trainer.run()
+            raise AssertionError('the interrupt is lost')
+        except BaseException as error:
+            told.append(type(error))
+        late.cancel()
+        late.join()
+    assert set(told) <= {KeyboardInterrupt}, told
+
+
 if __name__ == '__main__':
     tap.main()

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Methods that classes in Python override: every caller in the library calls the override."""
 
+import copy
+import io
 import os
 import pathlib
 import subprocess
@@ -564,6 +566,112 @@ def what_a_class_says_of_its_state_counts():
 @tap.case
 def complex_numbers_to_the_power_0_are_1():
     assert (GTorch.tensor([0j, 1j, 2]) ** 0).tolist() == [1, 1, 1]
+
+
+class Scale(nn.Module):
+    _version = 2  # the first version stored the logarithm
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(GTorch.full((2,), 3.0))
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
+        if (local_metadata.get('version') or 1) < 2:
+            state_dict[f'{prefix}scale'] = state_dict[f'{prefix}scale'].exp()
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+@tap.case
+def states_tell_the_versions_of_their_classes():
+    net = nn.Sequential(nn.Sequential(Scale()), nn.BatchNorm1d(2))
+    state = net.state_dict()
+    assert state._metadata == {
+        '': {'version': 1}, '0': {'version': 1}, '0.0': {'version': 2}, '1': {'version': 2},
+    }
+    assert list(net.state_dict(prefix='a.')._metadata) == ['a', 'a.0', 'a.0.0', 'a.1']
+    buffer = io.BytesIO()
+    GTorch.save(state, buffer)
+    buffer.seek(0)
+    for one in (state, GTorch.load(buffer), copy.deepcopy(state)):
+        net.load_state_dict(one)
+        assert net[0][0].scale.tolist() == [3, 3]
+    net.load_state_dict({**state, '0.0.scale': GTorch.zeros(2)})
+    assert net[0][0].scale.tolist() == [1, 1]
+
+    given = []
+    net[0].register_state_dict_post_hook(lambda module, table, prefix, metadata: given.append((prefix, metadata)))
+    net[0].register_load_state_dict_pre_hook(lambda module, table, prefix, metadata, *_rest: given.append(metadata))
+    net.load_state_dict(net.state_dict())
+    assert given == [('0.', {'version': 1}), {'version': 1}]
+
+
+@tap.case
+def norms_take_states_of_their_first_version():
+    for net in (nn.Sequential(nn.BatchNorm1d(2)), nn.Sequential(Scale(), nn.BatchNorm1d(2))):
+        last = len(net) - 1
+        state = {name: value for name, value in net.state_dict().items() if 'tracked' not in name}
+        found = net.load_state_dict(state)
+        assert not found.missing_keys and not found.unexpected_keys
+        del state[f'{last}.running_mean']
+        raises(GLib.Error, lambda: net.load_state_dict(state), 'running_mean')
+        newest = net.state_dict()
+        del newest[f'{last}.num_batches_tracked']
+        raises(GLib.Error, lambda: net.load_state_dict(newest), 'num_batches_tracked')
+
+
+class Adapted(nn.Linear):
+    """Saves its bias alone, and has a tensor that is no member."""
+
+    def __init__(self):
+        super().__init__(2, 2)
+        self.extra = [GTorch.ones(1)]
+
+    def _apply(self, fn, *args):
+        self.extra = [fn(tensor) for tensor in self.extra]
+        return super()._apply(fn, *args)
+
+    def state_dict(self, *args, **options):
+        found = super().state_dict(*args, **options)
+        for name in [name for name in found if name.endswith('weight')]:
+            del found[name]
+        return found
+
+
+@tap.case
+def apply_and_state_dict_of_children_are_called():
+    net = nn.Sequential(nn.Sequential(Adapted()), nn.Linear(1, 1))
+    assert net.double() is net and net[0][0].extra[0].dtype == GTorch.float64
+    assert net[0][0].weight.dtype == net[1].weight.dtype == GTorch.float64
+    net.to(dtype=GTorch.float32)
+    assert net[0][0].extra[0].dtype == net[0][0].weight.dtype == GTorch.float32
+    assert list(net.state_dict(prefix='a.')) == ['a.0.0.bias', 'a.1.weight', 'a.1.bias']
+    assert list(net[0][0].state_dict()) == ['bias']
+    assert net.state_dict()._metadata['0.0'] == {'version': 1}
+    table = {'x': 1}
+    assert nn.Linear(1, 1).state_dict(destination=table, prefix='y.') is table and list(table) == [
+        'x', 'y.weight', 'y.bias',
+    ]  # fmt: skip
+
+    layer = nn.Sequential(nn.BatchNorm1d(2))
+    layer(GTorch.ones(2, 2)).sum().backward()
+    weight = layer[0].weight
+    assert layer._apply(lambda tensor: tensor.double()) is layer and layer[0].weight is weight
+    assert weight.dtype == weight.grad.dtype == layer[0].running_mean.dtype == GTorch.float64
+
+
+@tap.case
+def parts_of_layers_that_are_not_called_are_refused():
+    def define(base, name, **more):
+        return type('Own', (base,), {name: lambda self, *args: None, **more})
+
+    for base, name in (
+        (nn.Conv2d, '_conv_forward'), (nn.BatchNorm1d, '_check_input_dim'), (nn.TransformerEncoderLayer, '_ff_block'),
+        (nn.TransformerDecoderLayer, '_mha_block'), (nn.LSTM, 'check_forward_args'),
+    ):  # fmt: skip
+        raises(TypeError, lambda: define(base, name), f'Own.{name}(): {base.__name__} does not call it: override')
+        assert define(base, name, forward=lambda self, x: x) and define(nn.Module, name)
+    mixin = type('Mixin', (), {'_conv_forward': lambda self, *args: None})
+    raises(TypeError, lambda: type('Own', (mixin, nn.Conv1d), {}), 'Own._conv_forward()')
 
 
 tap.main()

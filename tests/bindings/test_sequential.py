@@ -21,6 +21,7 @@ from gi.repository import GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 N_STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 600
@@ -169,6 +170,25 @@ def a_row_is_repeated():
         tap.raises(ValueError, lambda: row * n, 'once or more')
     for other in (1.5, True, 'x'):
         tap.raises(TypeError, lambda: row * other)
+
+
+@tap.case
+def networks_with_states_are_refused():
+    class Output(nn.LSTM):
+        def forward(self, x):
+            return super().forward(x)[0]
+
+    row = nn.Sequential(nn.Identity())
+    for network in (nn.LSTM(2, 2), nn.GRU(2, 2), nn.LSTMCell(2, 2)):
+        text = f'{type(network).__name__} gives its output and its states'
+        for change in (
+            lambda: nn.Sequential(network), lambda: nn.Sequential({'a': network}), lambda: row.append(network),
+            lambda: row.insert(0, network), lambda: row.add_module('a', network),
+            lambda: setattr(row, 'a', network), lambda: row.__setitem__(0, network), lambda: row.extend([network]),
+        ):  # fmt: skip
+            raises(TypeError, change, text)
+    assert len(row) == 1
+    assert tuple(nn.Sequential(Output(2, 3), nn.RNNCell(3, 4))(GTorch.ones(5, 2)).shape) == (5, 4)
 
 
 if __name__ == '__main__':

@@ -613,4 +613,22 @@ def exceptions_end_runs_that_widgets_begin():
     assert trainer.step < 100 and trainer.epoch == 0 and set(printed) <= {LookupError}, (trainer.step, printed)
 
 
+@tap.case
+def a_run_begins_in_training_mode():
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            return super().train(False)
+
+    net = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), Frozen(4), nn.Linear(4, 2))
+    loader = [(torch.randn(8, 2), torch.zeros(8, dtype=torch.int64))]
+    trainer = Trainer(net, loader, nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=0.1), n_epochs=1)
+    net.eval()
+    trainer.run()
+    assert net.training and net[1].num_batches_tracked.item() == 1 and net[2].num_batches_tracked.item() == 0
+    net[1].eval()
+    trainer.n_epochs = 2
+    trainer.run()
+    assert net.training and net[1].num_batches_tracked.item() == 1
+
+
 tap.main()

@@ -146,4 +146,18 @@ def functions_are_transforms():
     raises(TypeError, lambda: transforms.Compose([lambda image: 1])(IMAGE))
 
 
+@tap.case
+def exceptions_of_transforms_keep_their_kind_in_workers():
+    def fail(image):
+        raise KeyError('no such image')
+
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / 'a').mkdir()
+        vision.write_png(torch.zeros(3, 4, 4, dtype=torch.uint8), f'{folder}/a/1.png')
+        for transform in (fail, transforms.Compose([transforms.CenterCrop(2), fail])):
+            for n in (0, 1):
+                loader = torch.utils.data.DataLoader(vision.ImageFolder(folder, transform), num_workers=n)
+                raises(KeyError, lambda: list(loader), 'no such image')
+
+
 tap.main()

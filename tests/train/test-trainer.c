@@ -26,7 +26,7 @@ train_by_hand (GTorchModule *model, gint64 n_epochs, gint64 accumulate, gdouble 
     {
       g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, &error);
       GTorchSample *batch;
-      gint64 n = 0;
+      gint64 n = 0, n_before = 0; /* the batches of this step, and of those before it */
 
       while ((batch = gtorch_data_loader_iter_next (iter, NULL, &error)) != NULL || n > 0)
         {
@@ -38,14 +38,15 @@ train_by_hand (GTorchModule *model, gint64 n_epochs, gint64 accumulate, gdouble 
               GTorchTensor *y = gtorch_sample_get_tensor (gtorch_sample_get_child (here, 1, NULL));
               g_autoptr (GTorchTensor) output = gtorch_module_forward (model, x, &error);
               g_autoptr (GTorchTensor) loss = gtorch_loss_forward (criterion, output, y, &error);
-              g_autoptr (GTorchTensor) share = gtorch_tensor_div_scalar (loss, accumulate, &error);
+              const gint64 n_of_step = MIN (accumulate, STEPS - n_before);
+              g_autoptr (GTorchTensor) share = gtorch_tensor_div_scalar (loss, n_of_step, &error);
 
-              g_assert_true (gtorch_tensor_backward (accumulate > 1 ? share : loss, NULL, FALSE,
-                                                     FALSE, &error));
+              g_assert_true (gtorch_tensor_backward (share, NULL, FALSE, FALSE, &error));
               gtorch_sample_unref (batch);
               if (++n < accumulate)
                 continue;
             }
+          n_before += n;
           n = 0;
           if (clip_norm > 0)
             {
@@ -90,6 +91,30 @@ accumulation_and_clipping_are_those_of_a_loop (void)
   train_by_hand (model, 2, 2, 0.1);
   test_assert_same_weights (gtorch_trainer_get_module (trainer), model);
   g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, 2 * ((STEPS + 1) / 2));
+}
+
+static void
+a_run_trains_what_was_evaluated (void)
+{
+  g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 1);
+  GTorchModule *model = gtorch_trainer_get_module (trainer);
+  g_autoptr (GListModel) modules = gtorch_module_get_modules (model);
+  g_autoptr (GTorchModule) last = NULL;
+  const guint n = g_list_model_get_n_items (modules);
+
+  g_assert_cmpuint (n, >, 1);
+  last = g_list_model_get_item (modules, n - 1);
+  gtorch_module_eval (model);
+  test_run (trainer);
+  g_assert_true (gtorch_module_get_training (model));
+  g_assert_true (gtorch_module_get_training (last));
+
+  /* In a module that trains, one inside it may be frozen. */
+  gtorch_module_eval (last);
+  g_object_set (trainer, "n-epochs", (gint64) 2, NULL);
+  test_run (trainer);
+  g_assert_true (gtorch_module_get_training (model));
+  g_assert_false (gtorch_module_get_training (last));
 }
 
 /* --- in the background --- */
@@ -1034,6 +1059,7 @@ main (int argc, char **argv)
   ADD (loaders_without_batches_are_refused);
   ADD (metrics_need_a_validation_loader);
   ADD (accumulation_and_clipping_are_those_of_a_loop);
+  ADD (a_run_trains_what_was_evaluated);
   ADD (a_thread_tells_the_main_context);
   ADD (a_main_context_can_do_the_work);
   ADD (a_graph_computes_the_same);

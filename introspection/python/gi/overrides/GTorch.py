@@ -85,6 +85,7 @@ DType._repr_pretty_ = lambda self, printer, _cycle: printer.text(repr(self))  # 
 for _name, _raw in (
     ('is_floating_point', DType.is_floating_point),
     ('is_complex', DType.is_complex),
+    ('is_signed', DType.is_signed),
     ('itemsize', DType.get_size),
 ):
     setattr(DType, _name, property(lambda self, raw=_raw: raw(self)))

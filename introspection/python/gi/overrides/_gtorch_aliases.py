@@ -20,15 +20,32 @@ COPIED = (
     'addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'cumprod', 'cumsum', 'float_power', 'masked_scatter', 'polygamma',
     'renorm',
 )  # fmt: skip
+# Autocast would compute these in another dtype than that of the tensor itself, which stays as it is.
+PRODUCTS = ('addbmm', 'addmm', 'addmv', 'addr', 'baddbmm')
 # Integers are not made wider by them, as the tensor itself cannot be.
 KEEPING = ('cumprod', 'cumsum')
+
+
+def _computed(tensor, name, args, options):
+    from gi.overrides._gtorch_amp import autocast, is_autocast_available, is_autocast_enabled
+
+    kind = tensor.device.type
+    if name not in PRODUCTS or not is_autocast_available(kind) or not is_autocast_enabled(kind):
+        return getattr(tensor, name)(*args, **options)
+
+    def near(value):
+        is_other = isinstance(value, RawTensor) and value.is_floating_point() and value.dtype != tensor.dtype
+        return value.to(tensor.dtype) if is_other else value
+
+    with autocast(kind, enabled=False):
+        return getattr(tensor, name)(*map(near, args), **{key: near(value) for key, value in options.items()})
 
 
 def _in_place(name, method):
     def call(self, *args, **options):
         if name in KEEPING and options.get('dtype') is None:
             options['dtype'] = self.dtype
-        made = getattr(self, name)(*args, **options)
+        made = _computed(self, name, args, options)
         if made.dtype != self.dtype or made.shape != self.shape:
             text = f'the result has dtype {made.dtype} and shape {tuple(made.shape)}, the tensor'
             raise RuntimeError(f'{name}_(): {text} {self.dtype} and {tuple(self.shape)}')

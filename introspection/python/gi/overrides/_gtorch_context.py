@@ -8,7 +8,7 @@ import types
 from contextlib import ContextDecorator
 
 from gi.module import get_introspection_module
-from gi.repository import GLib
+from gi.repository import Gio, GLib
 
 from gi.overrides import _gtorch_function as function
 from gi.overrides import _gtorch_ops as ops
@@ -237,12 +237,35 @@ def grad(
     return tuple(found)
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
-    """Adds the gradients of several tensors to the leaves."""
+def _add_gradient(tensor, gradient, create_graph):
+    if gradient is None:
+        return
+    former = tensor.grad
+    if former is None:
+        tensor.grad = gradient
+    elif create_graph:
+        tensor.grad = former + gradient
+    else:
+        with no_grad():
+            former.add_(gradient)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the gradients of several tensors to the leaves; with @inputs, to these tensors alone, and without calling
+    the hooks of register_post_accumulate_grad_hook()."""
     create_graph = convert_bool(create_graph)
     keep = create_graph if retain_graph is None else convert_bool(retain_graph)
     lists = _list(tensors, 'tensors'), _gradients(grad_tensors, 'grad_tensors')
-    restoring(GTorch.autograd_backward, *lists, keep, create_graph)
+    if inputs is None:
+        restoring(GTorch.autograd_backward, *lists, keep, create_graph)
+        return
+    inputs = _list(inputs, 'inputs')
+    if not inputs:
+        raise ValueError('backward(): inputs has no tensors: give those whose gradients are wanted')
+    inputs = list({id(one): one for one in inputs}.values())
+    found = grad(lists[0], inputs, lists[1], keep, create_graph, allow_unused=True)
+    for one, gradient in zip(inputs, found):
+        _add_gradient(one, gradient, create_graph)
 
 
 class _Loop:
@@ -343,13 +366,16 @@ def awaitable(begin, finish, *args, cancellable=None, at_once=False):
     """Returns an asyncio future for a pair of GLib functions: await GTorch.awaitable(s.synchronize_async,
     s.synchronize_finish).
 
-    @args are those before the cancellable: another number of them raises. Cancelling the future cancels the
-    operation if @cancellable was given. With @at_once it has started, in another thread, when this returns.
+    @args are those before the cancellable: another number of them raises. Cancelling the future, as
+    asyncio.wait_for() does, cancels the operation, and @cancellable where one was given. With @at_once it has
+    started, in another thread, when this returns.
     """
     import asyncio  # takes 20 ms, which most programs need not spend
 
     aio = asyncio.get_running_loop()
     begun = threading.Event()
+    if cancellable is None:
+        cancellable = Gio.Cancellable()
     future = aio.create_future()
 
     def settle(function, value):
@@ -391,8 +417,7 @@ def awaitable(begin, finish, *args, cancellable=None, at_once=False):
         source.attach(_Loop.context())
     if at_once:
         begun.wait()
-    if cancellable is not None:
-        future.add_done_callback(lambda f: f.cancelled() and cancellable.cancel())
+    future.add_done_callback(lambda f: f.cancelled() and cancellable.cancel())
     return future
 
 

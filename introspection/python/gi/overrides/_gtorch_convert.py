@@ -84,7 +84,7 @@ def destination(args, dtype, device, non_blocking, copy):
             found = {}
         elif isinstance(arg, str) and not names_device(arg) and not _names_dtype(arg):
             raise ValueError(f"to(): {arg[:40]!r} is neither a device, 'cpu', 'cuda' or 'cuda:N', nor a dtype")
-        elif arg == DType.NONE and isinstance(arg, DType):
+        elif isinstance(arg, DType) and arg == DType.NONE:
             raise TypeError(f'to(): {arg} is no dtype')
         else:
             found = {'device' if names_device(arg) else 'dtype': arg}

@@ -61,7 +61,7 @@ class iinfo:  # noqa: N801
         if dtype not in INTEGERS:
             raise TypeError(f'iinfo(): {DType.get_name(dtype)} is no dtype of integers')
         self.bits, self.dtype = 8 * dtype.itemsize, DType.get_name(dtype)
-        is_signed = DType.is_signed(dtype)
+        is_signed = dtype.is_signed
         self.min = -(2 ** (self.bits - 1)) if is_signed else 0
         self.max = 2 ** (self.bits - is_signed) - 1
 

@@ -29,6 +29,7 @@ class _State:
     def __init__(self):
         self.pending, self.depth = [], 0
         self.is_in_c = False  # where a function of Python's may be called
+        self.interrupt = None  # told of KeyboardInterrupt and the like, whose errors C may ignore
 
 
 class _Thread(threading.local):
@@ -120,6 +121,8 @@ def passing(what, call, *args):
         message = _text(what, error)
         if state.depth > 0:
             state.pending.append((error, message))
+        if state.interrupt is not None and not isinstance(error, Exception):
+            state.interrupt(error)
         if is_ours and message == error.message:
             raise
         # created without any Python function: at the end of the stack none can be called
@@ -202,6 +205,17 @@ def restoring(call, *args, **options):
         raise found
     finally:
         del found, longer  # their tracebacks have this frame
+
+
+def interruptible(take, call, *args):
+    """The same as restoring(), with take(exception) for what is no Exception, such as KeyboardInterrupt, at once: C may
+    ignore the error that it becomes, as that of a length which need not be known."""
+    state = _thread.state
+    before, state.interrupt = state.interrupt, take
+    try:
+        return restoring(call, *args)
+    finally:
+        state.interrupt = before
 
 
 def restores(function):

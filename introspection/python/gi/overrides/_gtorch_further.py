@@ -54,7 +54,7 @@ def is_same_size(input, other):
 
 def is_signed(input):
     """Tells whether the dtype has negative numbers."""
-    return DType.is_signed(_tensor('is_signed', 'input', input).dtype)
+    return _tensor('is_signed', 'input', input).dtype.is_signed
 
 
 # --- copies, and parts ---

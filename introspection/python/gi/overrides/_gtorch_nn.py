@@ -27,6 +27,8 @@ from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_packed as packed
 from gi.overrides import _gtorch_parametrize as parametrize
 from gi.overrides import _gtorch_prune as prune
+from gi.overrides import _gtorch_inner as inner
+from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_bind import REQUIRED, bind
@@ -145,6 +147,7 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
             guard_vfuncs(cls, transformer.vfuncs(cls))
+        inner.check(cls)
         for name, own in EXTRA_STATE.items():
             if name in vars(cls):
                 setattr(cls, f'do_{name}', own)
@@ -351,8 +354,9 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
             raise NotImplementedError(f'{type(self).__name__}: super() has no extra state')
         restoring(RawModule.set_extra_state, self, value)
 
-    def state_dict(self, *, prefix='', keep_vars=False):
-        """The parameters and buffers that last, by their paths behind @prefix; detached unless @keep_vars."""
+    def state_dict(self, *, destination=None, prefix='', keep_vars=False):
+        """The parameters and buffers that last, by their paths behind @prefix; detached unless @keep_vars. Adds them
+        to @destination, a dictionary, and returns it."""
         before, _extra.raised = _extra.raised, []
         try:
             found = state.pairs(RawModule.state_lists(self))
@@ -365,12 +369,15 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
             found = {name: own.get(name, tensor) for name, tensor in found.items()}
         if prefix:
             found = {f'{prefix}{name}': tensor for name, tensor in found.items()}
-        return own_loading.save(self, found, prefix, keep_vars) if own_loading.is_own(self, 'save') else found
+        if destination is not None or own_loading.is_own(self, 'save'):
+            return own_loading.save(self, found, prefix, keep_vars, destination)
+        return own_loading.described(self, found, prefix)
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies the tensors of the dictionary, or with @assign makes them those of the module; returns the names that
         it lacks, and those that the module lacks."""
-        given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
+        state.lists('load_state_dict', 'state', state_dict)  # checks them
+        strict = convert_bool(strict)
         if own_loading.is_own(self, 'load'):
             if convert_bool(assign):
                 name = type(self).__name__
@@ -378,6 +385,10 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
                                           '_load_from_state_dict(), or a module hooks of load_state_dict()')
             return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
+        if found.missing_keys:
+            state_dict = own_loading.completed(self, state_dict)
+            found = incompatible(self, state_dict)
+        given = state.lists('load_state_dict', 'state', state_dict)
         if convert_bool(assign):
             members.assign(self, state_dict, found, strict)
         else:
@@ -432,6 +443,31 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         wanted = arguments.format_of(memory_format)
         if wanted is not None:
             RawModule.to_memory_format(self, wanted)
+        if own_loading.is_inside(self, '_apply'):
+
+            def convert(tensor):
+                is_other = not (tensor.is_floating_point() or tensor.is_complex())
+                return tensor.to(device=device, dtype=None if is_other else dtype)
+
+            self._apply(convert)  # what C has converted stays as it is
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replaces the tensors of the module, and of those inside it, by what fn(tensor) gives. A class of a program
+        overrides it for tensors that are no members; to(), double() and the like call it then."""
+        if convert_bool(recurse):
+            for _name, child in children_of(self):
+                child._apply(fn)
+        for _name, parameter in Members.named_parameters(self, recurse=False):
+            data, former = parameter.data, parameter.grad
+            made, grad = fn(data), None if former is None else fn(former)
+            if made is not data or grad is not former:
+                parameter.grad = None  # which would not fit
+                parameter.data, parameter.grad = made, grad
+        for name, buffer in Members.named_buffers(self, recurse=False):
+            made = fn(buffer)
+            if made is not buffer:
+                self.set_buffer(name, made)
         return self
 
     def to_empty(self, *, device, recurse=True):
@@ -517,6 +553,32 @@ def _sequential():
                 self.add_module(name, module)
             for module in () if named else modules:
                 self.append(module)
+
+        def _gt_check_child(self, module):
+            """C hands on one tensor."""
+            if isinstance(module, RawModule) and rnn.gives_states(module):
+                kind = type(module).__name__
+                raise TypeError(f'{type(self).__name__} hands one tensor from module to module, and {kind} gives its '
+                                'output and its states: call it in a module of your own, whose forward() gives the '
+                                'output')
+
+        def _gt_check_member(self, function, name, value, kind):
+            self._gt_check_child(value)
+            super()._gt_check_member(function, name, value, kind)
+
+        def _gt_take(self, name, value):
+            self._gt_check_child(value)
+            return super()._gt_take(name, value)
+
+        def append(self, module):
+            """Appends a module."""
+            self._gt_check_child(module)
+            return super().append(module)
+
+        def insert(self, position, module):
+            """Inserts a module before the one at a position."""
+            self._gt_check_child(module)
+            return super().insert(position, module)
 
         _gt_forward = layers.forward_of(GTorch.Sequential)
 

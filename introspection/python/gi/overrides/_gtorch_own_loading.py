@@ -4,6 +4,7 @@
 _load_from_state_dict(), and hooks of state_dict() and load_state_dict(). Where a module has such a one inside, its
 states go from module to module, as in PyTorch; elsewhere C does it at once."""
 
+import collections
 import itertools
 import threading
 
@@ -14,10 +15,15 @@ from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_hooks import check
 from gi.overrides._gtorch_members import IncompatibleKeys, children_of
+from gi.overrides._gtorch_properties import OWN
 
 RawModule = GTorch.Module
 NAMES = {'save': '_save_to_state_dict', 'load': '_load_from_state_dict'}
 EXTRA = '_extra_state'
+# Whose second version has this counter.
+NORMS = {f'{kind}Norm{n}d' for kind in ('Batch', 'Instance', 'LazyBatch', 'LazyInstance') for n in (1, 2, 3)}
+NORMS.add('SyncBatchNorm')
+COUNTER = 'num_batches_tracked'
 HOOKS = '_gt_state_hooks'  # of a module: kind and function by number
 _numbers = itertools.count(1)
 
@@ -35,11 +41,66 @@ def _walk(module, prefix=''):
         yield from _walk(child, f'{prefix}{name}.')
 
 
+def has_own(module, name):
+    """Tells whether a class of the program's defines what the module does under the name."""
+    for cls in type(module).__mro__:
+        if name in vars(cls):
+            return cls.__module__ not in OWN
+    return False
+
+
+def is_inside(module, name):
+    """Tells it of the module and of those inside it."""
+    return any(has_own(one, name) for one, _prefix in _walk(module))
+
+
 def is_own(module, kind):
     """Tells whether a class of the program's, of the module or of one inside it, has the function, or one has hooks."""
     name = NAMES[kind]
+    if kind == 'save' and any(has_own(child, 'state_dict') for child, prefix in _walk(module) if prefix):
+        return True
     return any(getattr(type(one), name) is not getattr(OwnLoading, name) or _hooks(one, f'pre-{kind}', f'post-{kind}')
                for one, _prefix in _walk(module))
+
+
+# --- versions ---
+
+
+def _is_norm(module):
+    return any(cls.__name__ in NORMS and cls.__module__ in OWN for cls in type(module).__mro__)
+
+
+def version_of(module):
+    """The version of what a class saves: PyTorch's for the library's classes, else the attribute _version."""
+    found = getattr(type(module), '_version', None)
+    return found if found is not None else 2 if _is_norm(module) else 1
+
+
+def _metadata_of(module):
+    return {'version': version_of(module)}
+
+
+def described(module, table, prefix):
+    """The table as state_dict() gives it: its _metadata has the versions of the modules by their paths."""
+    found = collections.OrderedDict(table)
+    found._metadata = {name.removesuffix('.'): _metadata_of(one) for one, name in _walk(module, prefix)}
+    return found
+
+
+def _given_metadata(table, prefix):
+    return (getattr(table, '_metadata', None) or {}).get(prefix[:-1], {})
+
+
+def completed(module, table):
+    """The table with the counters of norms, which their first version did not have."""
+    added = {}
+    for one, prefix in _walk(module):
+        key = f'{prefix}{COUNTER}'
+        if key not in table and _is_norm(one) and (_given_metadata(table, prefix).get('version') or 1) < 2:
+            counter = _own(one).get(COUNTER)
+            if counter is not None:
+                added[key] = counter
+    return {**table, **added} if added else table
 
 
 # --- hooks ---
@@ -86,19 +147,29 @@ def _refuse_result(name, hook, result):
 
 
 def _save(module, destination, prefix, keep_vars):
+    own = _metadata_of(module)
+    if hasattr(destination, '_metadata'):  # a plain dictionary has none
+        destination._metadata[prefix[:-1]] = own
     for hook in _hooks(module, 'pre-save'):
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in children_of(module):
-        _save(child, destination, f'{prefix}{name}.', keep_vars)
+        inner = f'{prefix}{name}.'
+        if has_own(child, 'state_dict'):
+            child.state_dict(destination=destination, prefix=inner, keep_vars=keep_vars)
+        else:
+            _save(child, destination, inner, keep_vars)
     for hook in _hooks(module, 'post-save'):
-        _refuse_result('register_state_dict_post_hook', hook, hook(module, destination, prefix, {}))
+        result = hook(module, destination, prefix, own)
+        _refuse_result('register_state_dict_post_hook', hook, result)
 
 
-def save(module, table, prefix, keep_vars):
-    """Lets each module say what of it belongs to the state; @table: what C has found."""
+def save(module, table, prefix, keep_vars, destination=None):
+    """Lets each module say what of it belongs to the state; @table: what C has found. Adds it to @destination."""
     before, _saved.table = _saved.table, table
-    destination = {}
+    if destination is None:
+        destination = collections.OrderedDict()
+        destination._metadata = {}
     try:
         _save(module, destination, prefix, keep_vars)
     finally:
@@ -112,9 +183,10 @@ def _fail(module, code, text):
 
 
 def _load(module, table, prefix, strict, missing, unexpected, wrong):
+    given = _given_metadata(table, prefix)
     for hook in _hooks(module, 'pre-load'):
-        hook(module, table, prefix, {}, strict, missing, unexpected, wrong)
-    module._load_from_state_dict(table, prefix, {}, True, missing, unexpected, wrong)
+        hook(module, table, prefix, given, strict, missing, unexpected, wrong)
+    module._load_from_state_dict(table, prefix, given, True, missing, unexpected, wrong)
     for name, child in children_of(module):
         _load(child, table, f'{prefix}{name}.', strict, missing, unexpected, wrong)
     for hook in _hooks(module, 'post-load'):
@@ -125,7 +197,10 @@ def _load(module, table, prefix, strict, missing, unexpected, wrong):
 def load(module, table, strict):
     """Lets each module take what is its own; returns the names that are missing or unexpected. On failure the module
     has what it had before."""
-    table, former = dict(table), [tensor.clone() for tensor in RawModule.state_lists(module)[0]]
+    metadata = getattr(table, '_metadata', None)
+    table = collections.OrderedDict(completed(module, table))
+    table._metadata = metadata
+    former = [tensor.clone() for tensor in RawModule.state_lists(module)[0]]
     names = RawModule.state_lists(module)[1]
     missing, unexpected, wrong = [], [], []
     try:

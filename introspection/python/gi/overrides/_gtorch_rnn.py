@@ -4,9 +4,11 @@
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import restores
+from gi.overrides._gtorch_properties import OWN
 
 PAIRS = ('LSTM', 'LSTMCell')  # their states are a hidden state and a cell
 CELLS = ('RNNCell', 'LSTMCell', 'GRUCell')
+STATEFUL = ('RNN', 'LSTM', 'GRU', 'LSTMCell')  # which give a tuple
 
 
 def _states(kind, is_pair, hx):
@@ -64,6 +66,12 @@ def members_of(name, raw):
         # C would give the output alone
         '_gt_is_python': True,
     }
+
+
+def gives_states(module):
+    """Does its own forward() give the states beside the output, so that another has to take them apart?"""
+    own = next(cls for cls in type(module).__mro__ if 'forward' in vars(cls))
+    return own.__module__ in OWN and own.__name__ in STATEFUL
 
 
 def is_network(raw):

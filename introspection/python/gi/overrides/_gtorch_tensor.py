@@ -219,8 +219,14 @@ class TensorMethods:
     def is_complex(self):
         return self.dtype in COMPLEX
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False):
-        """Adds the gradients of this tensor to the leaves that it was computed from."""
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Adds the gradients of this tensor to the leaves that it was computed from; with @inputs, to these tensors
+        alone."""
+        if inputs is not None:
+            from gi.overrides._gtorch_context import backward
+
+            backward(self, gradient, retain_graph, create_graph, inputs)
+            return
         keep = create_graph if retain_graph is None else retain_graph
         restoring(RawTensor.backward, self, gradient, convert_bool(keep), convert_bool(create_graph))
 

@@ -263,12 +263,19 @@ def _end(processes):
         one.join(until)
 
 
+def _calls_python(dataset):
+    """Does a data set in C compute its samples by functions of the program's? Their exceptions keep their kinds where
+    Python calls the data set."""
+    transform = dataset.get_transform() if isinstance(dataset, GTorch.ImageFolder) else None
+    return transform is not None and any(one._gt_is_python for one in transform.modules())
+
+
 def core(loader, begin, raised, *, for_c, timeout, basis=None):
     """The loader in C for a loader of Python's, whose order begin () gives. The list @raised gets the exceptions of the
     order."""
     base = loader.dataset if isinstance(loader.dataset, GTorch.Dataset) else None
     task, is_iterable = loader._task(0), bool(loader._dataset_kind)
-    is_plain = base is not None and workers.whole_batches(task) is not None
+    is_plain = base is not None and workers.whole_batches(task) is not None and not _calls_python(base)
     # The order is Python's: the loader in C must not draw from the default generator.
     given = {'num_workers': loader.num_workers, 'in_order': loader.in_order, 'generator': GTorch.Generator()}
     if loader.num_workers > 0:

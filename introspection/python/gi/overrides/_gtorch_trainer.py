@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The trainer, and the base classes of metrics and logs."""
 
+import functools
+import operator
 import os
 import random
 import sys
@@ -16,6 +18,7 @@ from gi.overrides._gtorch_errors import (
     failure_of,
     guard_vfuncs,
     guards,
+    interruptible,
     own_vfunc,
     passing,
     restores,
@@ -23,6 +26,7 @@ from gi.overrides._gtorch_errors import (
 )
 from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
+from gi.overrides._gtorch_mixin import mixin
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 HERE = 'gtorch.train'  # PyGObject makes no types of classes of overrides
@@ -135,12 +139,38 @@ def loader_of(name, value):
 # --- handlers of signals ---
 
 
+class _Untold(Exception):
+    """Never raised: a guard that has it takes every exception."""
+
+
+def _take(trainer, error):
+    """Lets the exception of a handler end the run."""
+    trainer = trainer()
+    run = getattr(trainer, '_run', None)
+    if run is None and trainer is not None:
+        trainer.fail(failure_of('a handler of the trainer', error))  # a run that a widget has begun
+    if run is None or not run.take(error):
+        raise error
+
+
+def _attempt(function, take, *args):
+    try:
+        return function(*args)
+    except BaseException as error:
+        take(error)
+        return None
+
+
 class _Handler:
     """A handler of a signal of a trainer: an exception ends the run, and arrives at its caller. It is equal to the
     function, by which a program may disconnect it."""
 
     def __init__(self, trainer, function):
-        self.trainer, self.function = trainer.weak_ref(), function
+        self.function, take = function, functools.partial(_take, trainer.weak_ref())
+        if mixin is None:
+            self._call = functools.partial(_attempt, function, take)
+        else:
+            self._call = mixin.Guard(function, take, _Untold)
 
     def __eq__(self, other):
         return self.function == (other.function if isinstance(other, _Handler) else other)
@@ -148,17 +178,8 @@ class _Handler:
     def __hash__(self):
         return hash(self.function)
 
-    def __call__(self, *args):
-        try:
-            return self.function(*args)
-        except BaseException as error:
-            trainer = self.trainer()
-            run = getattr(trainer, '_run', None)
-            if run is None and trainer is not None:
-                trainer.fail(failure_of('a handler of the trainer', error))  # a run that a widget has begun
-            if run is None or not run.take(error):
-                raise
-            return None
+    # No function of Python's comes before the guard: Ctrl-C may raise at the beginning of each.
+    __call__ = property(operator.attrgetter('_call'))
 
 
 class _Run:
@@ -395,12 +416,19 @@ def _trainer(raw):
                 restoring(raw.run, self, cancellable)
                 return
             self._run = _Run(cancellable)
+            self._let_train()
             try:
-                restoring(raw.run, self, self._run.inner)
+                interruptible(self._run.take, raw.run, self, self._run.inner)
             except BaseException:
                 self._end_run()
                 raise
             self._end_run()
+
+        def _let_train(self):
+            """C does the same, and knows of no train() in Python."""
+            module = self.get_module()
+            if module is not None and not module.training:
+                module.train()
 
         def _end_run(self):
             if self._run is not None and not self.is_running():
@@ -413,6 +441,7 @@ def _trainer(raw):
                 raw.run_async(self, cancellable, callback, *data)
                 return
             self._run = _Run(cancellable, callback is not None)
+            self._let_train()
 
             def ended(trainer, result, *_data):
                 if callback is None:
