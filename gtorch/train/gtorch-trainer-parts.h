@@ -64,7 +64,7 @@ void gtorch_trainer_set_load_function (GTorchTrainer *self, GTorchTrainerLoadFun
                                        gpointer user_data, GDestroyNotify destroy);
 
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_trainer_fail (GTorchTrainer *self, const GError *error);
+gboolean gtorch_trainer_fail (GTorchTrainer *self, const GError *reason);
 
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_best (GTorchTrainer *self);

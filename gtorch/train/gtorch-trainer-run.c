@@ -225,7 +225,7 @@ gtorch_trainer_run_end_telling (GTorchTrainerRun *run, GError **error)
 /**
  * gtorch_trainer_fail:
  * @self: a trainer
- * @error: what went wrong
+ * @reason: what went wrong
  *
  * Ends a run with an error of the program's, which is then that of [method@Trainer.run] or
  * [method@Trainer.run_finish], and of [signal@Trainer::failed]. It is for handlers of signals, which
@@ -245,14 +245,14 @@ gtorch_trainer_run_end_telling (GTorchTrainerRun *run, GError **error)
  * Since: 0.1
  */
 gboolean
-gtorch_trainer_fail (GTorchTrainer *self, const GError *error)
+gtorch_trainer_fail (GTorchTrainer *self, const GError *reason)
 {
   GTorchTrainerPrivate *priv;
   GTorchTrainerRun *run;
   gboolean is_first;
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
-  g_return_val_if_fail (error != NULL, FALSE);
+  g_return_val_if_fail (reason != NULL, FALSE);
   priv = gtorch_trainer_get_private (self);
   g_mutex_lock (&priv->lock);
   run = priv->run != NULL ? priv->run : priv->telling;
@@ -260,7 +260,7 @@ gtorch_trainer_fail (GTorchTrainer *self, const GError *error)
   if (is_first)
     {
       run->is_failed = TRUE;
-      run->failure = g_error_copy (error);
+      run->failure = g_error_copy (reason);
       g_atomic_int_set (&run->is_stopped, TRUE);
       gtorch_trainer_delivery_wake (run->delivery);
     }

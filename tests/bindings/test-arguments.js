@@ -40,6 +40,7 @@ const OBJECTS = {
     Device: () => cpu,
     // Their functions with promises are looked up in the object.
     ArrowReader: () => Object.create(GTorch.ArrowReader.prototype),
+    CheckpointWriter: () => GTorch.CheckpointWriter.new(),
     CSVReader: () => GTorch.CSVReader.new(Gio.MemoryInputStream.new()),
     Store: () => GTorch.HashStore.new(),
     Tokenizer: () => Object.create(GTorch.Tokenizer.prototype),

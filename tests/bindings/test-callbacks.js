@@ -58,6 +58,16 @@ way('TensorHook', 'backward_in_a_hook', func => {
     });
     y.sum().backward();
 });
+
+// --- hooks of recorded operations ---
+
+for (const [kind, name] of [['GradNodeHook', 'register_hook'], ['GradNodePreHook', 'register_prehook']]) {
+    way(kind, 'backward', func => {
+        const y = leaf().mul(2);
+        y.dup_grad_node()[name](func);
+        y.sum().backward();
+    });
+}
 way('AccumulatedHook', 'backward_then_accumulated', func => {
     const x = leaf();
     x.register_post_accumulate_grad_hook(func);

@@ -501,7 +501,7 @@ void layers_enlarge_by_several_factors () throws GLib.Error {
 
 int main () {
     choose_device ();
-    print ("1..20\n");
+    print ("1..21\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);

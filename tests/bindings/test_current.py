@@ -322,7 +322,14 @@ def timeline(device):
     return GTorch.device(f'cuda:{n_bytes // (4 * N_ELEMENTS) - 1}')
 
 
+def on_both():
+    return [GTorch.ones(2, device=f'cuda:{i}') for i in range(2)]
+
+
 PLACES = {
+    'comm_gather': lambda d: GTorch.comm_gather(on_both(), 0, d).device,
+    'comm_reduce_add': lambda d: GTorch.comm_reduce_add(on_both(), d).device,
+    'comm_reduce_add_coalesced': lambda d: GTorch.comm_reduce_add_coalesced(on_both(), 2, d, 1 << 20)[0].device,
     'DefaultDeviceGuard.new': guarded(GTorch.DefaultDeviceGuard, lambda: GTorch.zeros(1).device),
     'DeviceGuard.new': guarded(GTorch.DeviceGuard, lambda: GTorch.device(cuda.current_device())),
     'DeviceMonitor.new': lambda d: GObject.new(GTorch.DeviceMonitor, device=d).get_device(),
@@ -400,6 +407,9 @@ PLACES = {
     'update_bn': normalized,
 }
 APART = {  # excluded because of other cases here, and because of lists above
+    'CheckpointWriter.add_device',
+    'DataParallel.call',
+    'DataParallel.new',
     'Device.can_access_peer',
     'Device.enable_peer',
     'Device.equal',
