@@ -6,7 +6,7 @@
 
 /* exported checked construction install protectPrivate set setup */
 
-const {Gio, GObject} = imports.gi;
+const {Gio, GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {classes, owners} = imports.overrides._gtorch_calls_table;
 const {isProgramsOwn} = imports.overrides._gtorch_derived;
@@ -126,8 +126,21 @@ function assign(what, object, raw, value, check) {
     }
 }
 
-// Classes whose setters of C tell why they refuse a value, of which GObject would only warn.
-const REFUSING = new Set(['Allocator', 'CSVReader', 'DeviceMonitor', 'ProcessGroup', 'Store']);
+// Classes whose setters of C tell why they refuse a value, of which GObject would only warn, and whether
+// a number that they refuse is out of range: readers refuse any value once reading has begun.
+const REFUSING = new Map([['Allocator', true], ['CSVReader', false], ['DeviceMonitor', true],
+    ['ProcessGroup', true], ['Store', true]]);
+
+// Sets a property by such a setter.
+function ask(what, object, setter, value, hasRange) {
+    try {
+        setter.call(object, value);
+    } catch (error) {
+        if (!hasRange || typeof value !== 'number' || !(error instanceof GLib.Error))
+            throw error;
+        throw new RangeError(`${what} cannot be ${value}: ${error.message}`);
+    }
+}
 
 // In the libraries beside this one, setters of C check values, and tell why they refuse one.
 function replace(prototype, className, spec, key, isLibrary) {
@@ -161,7 +174,7 @@ function replace(prototype, className, spec, key, isLibrary) {
             if (spec.flags & WRITABLE && setter?.length === 1)
                 setter.call(this, value);
             else if (spec.flags & WRITABLE && refusing?.length === 1)
-                refusing.call(this, checked(what, spec, value, arg));
+                ask(what, this, refusing, checked(what, spec, value, arg), REFUSING.get(className));
             else if (spec.flags & WRITABLE)
                 assign(what, this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))
