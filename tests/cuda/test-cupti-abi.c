@@ -3,32 +3,19 @@
 
 /* Compares CUPTI's binary interface as the library declares it with the headers of NVIDIA's toolkit. */
 
-#include <glib.h>
 #include <gtorch/cuda/trace/gtorch-cupti-abi-private.h>
 
-#include "abi.h"
+#include "abi-test.h"
 
 static void
 values_are_those_of_the_toolkit (void)
 {
 #ifdef HAVE_CUPTI_H
   static const AbiValue own[] = {
-#define V(name)         { #name, (long long) name },
-#define M(type, member) { #type "." #member, offsetof (type, member) },
 #include "cupti-values.h"
   };
-  guint i;
 
-  for (i = 0; i < G_N_ELEMENTS (own); i++)
-    {
-      g_assert_cmpstr (own[i].name, ==, abi_toolkit_values[i].name);
-      if (own[i].value == abi_toolkit_values[i].value)
-        continue;
-      g_test_message ("%s is %lld here and %lld there", own[i].name, own[i].value,
-                      abi_toolkit_values[i].value);
-      g_test_fail ();
-    }
-  g_assert_null (abi_toolkit_values[i].name);
+  assert_values_of_toolkit (own, G_N_ELEMENTS (own), abi_toolkit_values);
 #else
   g_test_skip ("no cupti.h");
 #endif
