@@ -24,4 +24,8 @@ GTask *gtorch_task_new_named (gpointer source, gpointer tag, const gchar *name,
 gboolean gtorch_task_take_named (GAsyncResult *result, gpointer source, gpointer tag,
                                  const gchar *name, const gchar *caller, GError **error);
 
+/* Runs `func` in another thread. When the cancellable is cancelled the task returns at once, and `func`
+ * goes on behind it; a task that is cancelled before it starts does not run it. */
+void gtorch_task_run_in_thread (GTask *task, GTaskThreadFunc func);
+
 G_END_DECLS

@@ -13,6 +13,8 @@
 
 #include "base/gtorch-error.h"
 
+#define THREAD_FUNC "gtorch-thread-func"
+
 /* The name of the function whose result has not been taken yet. */
 static G_DEFINE_QUARK (gtorch - task - pending, pending)
 
@@ -26,6 +28,25 @@ static G_DEFINE_QUARK (gtorch - task - pending, pending)
   g_task_set_name (task, name);
   g_object_set_qdata (G_OBJECT (task), pending_quark (), (gpointer) name);
   return task;
+}
+
+/* GIO starts the thread of a task that is cancelled before, too. The task has its error then, and a
+ * second one would replace it without freeing it. */
+static void
+run_unless_cancelled (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  GTaskThreadFunc func = (GTaskThreadFunc) g_object_get_data (G_OBJECT (task), THREAD_FUNC);
+
+  if (!g_task_had_error (task))
+    func (task, source, data, cancellable);
+}
+
+void
+gtorch_task_run_in_thread (GTask *task, GTaskThreadFunc func)
+{
+  g_object_set_data (G_OBJECT (task), THREAD_FUNC, (gpointer) func);
+  g_task_set_return_on_cancel (task, TRUE);
+  g_task_run_in_thread (task, run_unless_cancelled);
 }
 
 /* gtorch_stream_synchronize_finish: stream_synchronize_finish */

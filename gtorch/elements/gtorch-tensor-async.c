@@ -135,9 +135,6 @@ copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
   GError *error = NULL;
   gboolean done;
 
-  /* A task that is cancelled before it starts has its error; a second error would replace it. */
-  if (g_task_had_error (task))
-    return;
   if (copy->stream != NULL)
     gtorch_change_to_stream (&change, gpu, copy->stream);
   done = copy_here (copy, cancellable, &error);
@@ -147,13 +144,6 @@ copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
     return_result (task);
   else
     g_task_return_error (task, error);
-}
-
-static void
-start_thread (GTask *task)
-{
-  g_task_set_return_on_cancel (task, TRUE);
-  g_task_run_in_thread (task, copy_in_thread);
 }
 
 /* --- behind enqueued work --- */
@@ -171,7 +161,7 @@ fence_passed (GObject *object, GAsyncResult *result, gpointer data)
     { /* copies from the pinned memory to the destination */
       gtorch_impl_unref (copy->src);
       copy->src = g_steal_pointer (&copy->result);
-      start_thread (task);
+      gtorch_task_run_in_thread (task, copy_in_thread);
     }
   else
     return_result (task);
@@ -248,7 +238,7 @@ cpu_stream_passed (GObject *object, GAsyncResult *result, gpointer data)
   GError *error = NULL;
 
   if (g_task_propagate_boolean (G_TASK (result), &error))
-    start_thread (task);
+    gtorch_task_run_in_thread (task, copy_in_thread);
   else
     g_task_return_error (task, error);
 }
@@ -333,7 +323,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   if (!gtorch_device_is_host (gpu))
     g_set_object (&copy->stream, gtorch_current_stream (gpu));
   if (gtorch_stream_is_default (cpu_stream))
-    start_thread (task);
+    gtorch_task_run_in_thread (task, copy_in_thread);
   else
     go_on_behind (task, cpu_stream, cpu_stream_passed);
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/gtorch-error-private.h"
+#include "base/gtorch-task-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "io/gtorch-read-private.h"
 #include "io/gtorch-safetensors-private.h"
@@ -267,9 +268,6 @@ work_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
   GError *error = NULL;
   gpointer result;
 
-  /* A task that is cancelled before it starts has its error; a second error would replace it. */
-  if (g_task_had_error (task))
-    return;
   result = work->func (work->data, cancellable, &error);
   if (result != NULL)
     g_task_return_pointer (task, result, work->free_result);
@@ -286,8 +284,7 @@ gtorch_source_run (GTask *task, int io_priority, GTorchSourceFunc func, gpointer
   *work = (Work){ func, data, free_data, free_result };
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, work, work_free);
-  g_task_set_return_on_cancel (task, TRUE);
-  g_task_run_in_thread (task, work_in_thread);
+  gtorch_task_run_in_thread (task, work_in_thread);
 }
 
 static void

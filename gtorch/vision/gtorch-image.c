@@ -307,8 +307,7 @@ gtorch_image_load_file_async (GFile *file, GTorchImageMode mode, gboolean apply_
   task = gtorch_task_new (NULL, gtorch_image_load_file_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, load, load_free);
-  g_task_set_return_on_cancel (task, TRUE); /* a decoder may not be */
-  g_task_run_in_thread (task, load_in_thread);
+  gtorch_task_run_in_thread (task, load_in_thread);
 }
 
 /**
@@ -542,8 +541,7 @@ gtorch_image_save_file_async (GTorchTensor *image, GFile *file, const gchar *for
   task = gtorch_task_new (NULL, gtorch_image_save_file_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, save, save_free);
-  g_task_set_return_on_cancel (task, TRUE); /* an encoder cannot be */
-  g_task_run_in_thread (task, save_in_thread);
+  gtorch_task_run_in_thread (task, save_in_thread);
 }
 
 /**

@@ -256,8 +256,7 @@ gtorch_plot_figure_save_async (GTorchPlotFigure *self, GFile *file, GCancellable
   gtorch_plot_figure_set_cancellable (save->copy, cancellable);
   writer = g_task_new (NULL, cancellable, written, g_steal_pointer (&task));
   g_task_set_task_data (writer, save, save_free);
-  g_task_set_return_on_cancel (writer, TRUE);
-  g_task_run_in_thread (writer, save_in_thread);
+  gtorch_task_run_in_thread (writer, save_in_thread);
 }
 
 /**
