@@ -844,6 +844,10 @@ gt_finalize (PyObject *self)
   g_object_set_qdata (object, gt_wrapper_quark, NULL);
   wrapper->obj = NULL;
   g_object_unref (object);
+  /* Where PyGObject frees what the object leads to, and the interpreter ends meanwhile, it leaves the
+   * thread without the lock. Taking it ends the thread. */
+  if (!PyGILState_Check ())
+    PyEval_RestoreThread (PyGILState_GetThisThreadState ());
 }
 
 static PyTypeObject gt_type = {

@@ -50,6 +50,8 @@ LOST = 'Converting the GError failed'  # says PyGObject
 # --- the end of the program ---
 
 ENOUGH = 10.0  # seconds for the calls of other threads to come to a function of Python's
+MOMENT = 0.25  # seconds for what they compute between these calls
+STEP, N_QUIET = 0.001, 20  # a thread waits if that many looks at it, with a step between them, see the same
 _last = None  # the state of the thread that ends the program, once it does
 
 
@@ -76,17 +78,30 @@ def _is_any_in_c():
         return True
 
 
+def _places():
+    """Where the other threads are."""
+    me = threading.get_ident()
+    return {thread: (id(frame), frame.f_lasti) for thread, frame in sys._current_frames().items() if thread != me}
+
+
 @atexit.register
 def _end():
     """Lets the calls of daemon threads into C come to a function of Python's, and stops them there: without the
-    interpreter PyGObject leaves the result of such a function as it finds it."""
+    interpreter PyGObject leaves the result of such a function as it finds it. What they compute in between comes to
+    the next call or to a wait, too: where PyGObject frees an object while the interpreter ends, it does not take the
+    interpreter's lock again, and the thread would go on without it."""
     global _last
     _last = _thread.state
     until = time.monotonic() + ENOUGH
-    while time.monotonic() < until:
-        if not _is_any_in_c():
-            return
-        time.sleep(0.001)
+    while _is_any_in_c() and time.monotonic() < until:
+        time.sleep(STEP)
+    if len(_states) < 2:
+        return
+    places, n_quiet, until = _places(), 0, time.monotonic() + MOMENT
+    while n_quiet < N_QUIET and time.monotonic() < until:
+        time.sleep(STEP)
+        former, places = places, _places()
+        n_quiet = n_quiet + 1 if places == former else 0
 
 
 # --- exceptions ---
