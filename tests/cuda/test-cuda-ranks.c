@@ -602,6 +602,43 @@ layers_are_divided (void)
   assert_close (output, expected);
 }
 
+/* --- calls of the driver that wait for all GPUs --- */
+
+/* On a driver whose calls wait, as NVIDIA's do (“stall=1”), while other ranks have launched already: kernels are
+ * loaded, memory of the host and a former group are given back, at other times in each rank. */
+static void
+ranks_that_wait_for_the_driver_go_on (void)
+{
+  GTorchTensor *(*const functions[]) (GTorchTensor *, GError **) = {
+    gtorch_tensor_sin,  gtorch_tensor_cos,   gtorch_tensor_exp,  gtorch_tensor_tanh,
+    gtorch_tensor_sqrt, gtorch_tensor_floor, gtorch_tensor_log2, gtorch_tensor_erf,
+  };
+  g_autoptr (GTorchProcessGroup) former = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  former = gtorch_process_group_new ("nccl", self->store, self->rank, self->size, 60, NULL, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 3 * G_N_ELEMENTS (functions); i++)
+    {
+      const guint which = (i + 3 * (guint) self->rank) % G_N_ELEMENTS (functions);
+      g_autoptr (GTorchTensor) x =
+          numbers (GTORCH_SHAPE (5), (gint) i + self->rank, gpu (self->rank));
+      g_autoptr (GTorchTensor) y = NULL;
+      GTorchWork *work = gtorch_process_group_all_reduce (i == 0 ? former : self->group, x,
+                                                          GTORCH_REDUCE_OP_SUM, &error);
+
+      g_assert_no_error (error);
+      if (i == 2 * (guint) self->rank + 1)
+        g_clear_object (&former);
+      y = functions[which](x, &error);
+      g_assert_no_error (error);
+      if (i % 5 == (guint) self->rank)
+        gtorch_device_empty_cache (gpu (self->rank));
+      assert_done (work, NULL);
+    }
+}
+
 /* --- running them --- */
 
 static gpointer
@@ -641,6 +678,7 @@ static const struct
   { "parts_are_saved_as_whole_tensors", 4, parts_are_saved_as_whole_tensors },
   { "states_are_spread", 2, states_are_spread },
   { "layers_are_divided", 4, layers_are_divided },
+  { "ranks_that_wait_for_the_driver_go_on", 4, ranks_that_wait_for_the_driver_go_on },
 };
 
 static void

@@ -115,6 +115,7 @@ struct CUkern_st
   guint8 dtype, from;
   gboolean only_reports; /* only checks for invalid numbers: the fake cannot compute it */
   guint loaded;          /* bit i: loaded on device i */
+  guint found;           /* bit i: its function was asked for on device i */
   guint size;
   void (*ref) (gpointer parameter); /* references the objects in the parameter; NULL: it has none */
   void (*unref) (gpointer parameter);
@@ -287,6 +288,8 @@ FakeDevice *fake_stream_device (CUstream stream);
 CUresult fake_stream_push (CUstream stream, const FakeOp *op);
 /* Waits for all work of the device. */
 CUresult fake_device_drain (FakeDevice *device);
+/* With "stall=1": waits for the work of all devices while other calls wait for this one. */
+void fake_stall (void);
 /* Drops the pending work of a device that failed. */
 void fake_device_fail (FakeDevice *device, CUresult result);
 gboolean fake_in_host_function (void);

@@ -10,7 +10,8 @@
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
  * in MiB; mode: the compute mode; peers: whether devices have peer access; borrow=1: the program's own
  * CPU code computes operations for which the fake has no loops; multiply=1: it has the kernels of matrix
- * products and of recurrent networks). As with NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders
+ * products and of recurrent networks; stall=1: finding the function of a kernel for the first time and freeing
+ * memory of the host wait for the work of all devices, and other calls wait meanwhile). As with NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders
  * devices.
  *
  * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" replaces each seed by the fifth
@@ -86,6 +87,8 @@ FAKE_CUDA_API gint fake_cuda_enqueue (gpointer stream, void (*func) (gpointer da
  * until it returns TRUE. */
 FAKE_CUDA_API gint fake_cuda_enqueue_poll (gpointer stream, gboolean (*func) (gpointer data),
                                            gpointer data);
+/* Waits as "stall=1" says; for stand-ins of libraries that free memory of the host. */
+FAKE_CUDA_API void fake_cuda_stall (void);
 /* --- traces, for the stand-in of NVIDIA's library of traces --- */
 typedef enum
 {

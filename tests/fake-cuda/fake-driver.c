@@ -136,6 +136,34 @@ hide_devices (const gchar *text)
   g_strfreev (names);
 }
 
+/* --- calls that wait for all devices --- */
+
+static gboolean stalls;
+static GMutex stall_lock; /* held by such a call; taken before fake_lock */
+
+void
+fake_stall (void)
+{
+  guint i;
+
+  if (!stalls)
+    return;
+  g_mutex_unlock (&fake_lock);
+  g_mutex_lock (&stall_lock);
+  g_mutex_lock (&fake_lock);
+  for (i = 0; i < fake_n_devices; i++)
+    fake_device_drain (&fake_devices[i]);
+  g_mutex_unlock (&stall_lock);
+}
+
+void
+fake_cuda_stall (void)
+{
+  g_mutex_lock (&fake_lock);
+  fake_stall ();
+  g_mutex_unlock (&fake_lock);
+}
+
 static void __attribute__ ((constructor)) set_up (void)
 {
   const gchar *text = g_getenv ("GTORCH_FAKE_CUDA"), *more = g_getenv ("GTORCH_FAKE_CUDA_MORE");
@@ -165,6 +193,8 @@ static void __attribute__ ((constructor)) set_up (void)
         fake_have_peers = number != 0;
       else if (g_str_has_prefix (settings[i], "borrow="))
         fake_borrows = number != 0;
+      else if (g_str_has_prefix (settings[i], "stall="))
+        stalls = number != 0;
       else if (g_str_has_prefix (settings[i], "multiply="))
         fake_multiplies = number != 0;
       else if (g_str_has_prefix (settings[i], "mode="))
@@ -240,6 +270,11 @@ fake_enter (guint function)
       return CUDA_ERROR_NOT_PERMITTED;
     }
   fake_dawdle ();
+  if (stalls)
+    {
+      g_mutex_lock (&stall_lock);
+      g_mutex_unlock (&stall_lock);
+    }
   g_mutex_lock (&fake_lock);
   calls[function]++;
   if (call_log->len < 1 << 20)

@@ -86,6 +86,9 @@ cuKernelGetFunction (CUfunction *function, CUkernel kernel)
   ENTER_CURRENT (cuKernelGetFunction, device);
   if (kernel == NULL)
     LEAVE (CUDA_ERROR_INVALID_HANDLE);
+  if (((kernel->found >> device->index) & 1) == 0)
+    fake_stall ();
+  kernel->found |= 1u << device->index;
   *function = (CUfunction) ((guintptr) kernel | (device->index + 1));
   LEAVE (CUDA_SUCCESS);
 }

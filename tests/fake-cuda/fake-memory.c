@@ -903,6 +903,7 @@ cuMemFreeHost (void *address)
   REFUSE_IN_CAPTURE ();
   if (pinned == NULL || !g_hash_table_remove (pinned, address))
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeHost of what was not allocated"));
+  fake_stall ();
   fake_device_drain (device);
   g_aligned_free (address);
   fake_accounts.pinned--;

@@ -711,6 +711,7 @@ EXPORT ncclResult_t
 ncclCommDestroy (ncclComm_t comm)
 {
   BEGIN (ncclCommDestroy);
+  fake_cuda_stall ();
   leave (comm);
   return ncclSuccess;
 }

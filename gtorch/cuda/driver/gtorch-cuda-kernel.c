@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 
+#include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 
 #define NOT_TOLD G_MAXSIZE
@@ -62,10 +63,12 @@ find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *pla
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   gboolean found;
 
+  gtorch_cuda_stall_begin ();
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   found = gtorch_cuda_device_activate (device, NULL)
           && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  gtorch_cuda_stall_end ();
   if (!found)
     return (CUfunction) self->kernel; /* the launch reports what is wrong */
   g_atomic_pointer_set (place, function);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cuda/memory/gtorch-cuda-arena-private.h"
+#include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
 #include "cuda/ops/gtorch-cuda-recording-private.h"
@@ -540,9 +541,11 @@ segment_free (GTorchCudaArena *self, CUdeviceptr address)
 
   if (self->is_async)
     return gtorch_cuda.cuMemFreeAsync (address, self->lane->handle);
+  gtorch_cuda_stall_begin ();
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   result = gtorch_cuda.cuMemFree (address);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
+  gtorch_cuda_stall_end ();
   return result;
 }
 
@@ -856,6 +859,17 @@ wait_for_lane (GTorchCudaArena *self)
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;
 }
 
+static gboolean
+unmap_page (CUdeviceptr address, gsize size)
+{
+  gboolean result;
+
+  gtorch_cuda_stall_begin ();
+  result = gtorch_cuda.cuMemUnmap (address, size) == CUDA_SUCCESS;
+  gtorch_cuda_stall_end ();
+  return result;
+}
+
 /* Removes free pages of at least `least` bytes until n_bytes are reached; puts them into `lent` or, if that
  * is NULL, releases them to the driver. */
 static void
@@ -877,7 +891,7 @@ take_pages (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
             return;
           has_waited = TRUE;
         }
-      if (page.size < least || gtorch_cuda.cuMemUnmap (address, page.size) != CUDA_SUCCESS)
+      if (page.size < least || !unmap_page (address, page.size))
         {
           i++;
           continue;

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
+#include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "base/gtorch-field-private.h"
@@ -216,13 +217,22 @@ poll_waiting (GTorchHostAllocator *self)
     make_ready (self, g_queue_pop_head (&self->waiting));
 }
 
+static CUresult
+give_back (Block *block)
+{
+  CUresult result;
+
+  gtorch_cuda_stall_begin ();
+  result = block->is_registered ? gtorch_cuda.cuMemHostUnregister (block->data)
+                                : gtorch_cuda.cuMemFreeHost (block->data);
+  gtorch_cuda_stall_end ();
+  return result;
+}
+
 static gboolean
 block_free (Block *block)
 {
-  if (!gtorch_cuda_device_activate (block->device, NULL)
-      || (block->is_registered ? gtorch_cuda.cuMemHostUnregister (block->data)
-                               : gtorch_cuda.cuMemFreeHost (block->data))
-             != CUDA_SUCCESS)
+  if (!gtorch_cuda_device_activate (block->device, NULL) || give_back (block) != CUDA_SUCCESS)
     return FALSE;
   if (block->is_registered)
     munmap (block->data, block_size (block));

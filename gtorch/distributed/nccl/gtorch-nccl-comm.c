@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/gtorch-error.h"
+#include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
 #define FIRST_PAUSE 50 /* microseconds */
@@ -182,6 +183,7 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   self = g_new0 (NcclComm, 1);
   self->device = device;
   self->stream = g_steal_pointer (&stream);
+  self->local = gtorch_nccl_local_join (&id);
   g_queue_init (&self->pending);
   if (connect (engine, self, name, id, rank, n, timeout, cancellable, error))
     return self;
@@ -191,6 +193,14 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   self->base = self->comm = NULL;
   gtorch_nccl_comm_free (self);
   return NULL;
+}
+
+static gint n_aborts; /* under way */
+
+gboolean
+gtorch_nccl_is_aborting (void)
+{
+  return g_atomic_int_get (&n_aborts) > 0;
 }
 
 /* The flag that ends kernels and calls is shared: the first communicator is aborted while threads may be
@@ -207,6 +217,7 @@ gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *self)
   g_mutex_unlock (&engine->lock);
   if (!gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (self->device), NULL))
     return;
+  g_atomic_int_inc (&n_aborts);
   if (base != NULL)
     gtorch_nccl.ncclCommAbort (base);
   g_mutex_lock (&engine->lock);
@@ -217,6 +228,7 @@ gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *self)
   g_mutex_unlock (&engine->lock);
   if (comm != NULL)
     gtorch_nccl.ncclCommAbort (comm);
+  g_atomic_int_add (&n_aborts, -1);
 }
 
 void
@@ -228,6 +240,7 @@ gtorch_nccl_comm_free (gpointer comm)
     {
       GTORCH_CUDA_APART;
 
+      gtorch_cuda_stall_begin (); /* they free memory of the host */
       if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (self->device), NULL))
         {
           if (self->comm != NULL)
@@ -235,7 +248,9 @@ gtorch_nccl_comm_free (gpointer comm)
           if (self->base != NULL) /* in a thread of NCCL's */
             gtorch_nccl.ncclCommDestroy (self->base);
         }
+      gtorch_cuda_stall_end ();
     }
+  gtorch_nccl_local_leave (self->local);
   g_clear_pointer (&self->token, gtorch_impl_unref);
   g_object_unref (self->stream);
   g_free (self);

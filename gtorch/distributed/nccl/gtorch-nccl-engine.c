@@ -585,6 +585,21 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
   g_propagate_error (error, local);
 }
 
+/* Launches them together with the other threads of this process that are ranks. If the group fails before all
+ * have come, that has completed the operations, and their works have the error. */
+static gboolean
+issue_together (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n,
+                GTorchStream *current, GTorchFence **fence, GError **error)
+{
+  gboolean result;
+
+  if (!gtorch_nccl_local_meet (comm->local, self))
+    return TRUE;
+  result = issue (self, comm, ops, n, FALSE, current, fence, error);
+  gtorch_nccl_local_launched (comm->local, self);
+  return result;
+}
+
 static gboolean
 launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
         GError **error)
@@ -593,14 +608,18 @@ launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean 
   const gboolean is_captured = gtorch_stream_is_capturing (current);
   GTorchFence *fence = NULL;
   GError *local = NULL;
-  gboolean result;
+  gboolean has_message = FALSE, result;
   guint i;
 
+  for (i = 0; i < n; i++)
+    has_message |= ops[i]->is_message;
   if (ops[0]->is_barrier && !make_token (comm, error))
     return FALSE;
   if (!enter (self, comm, ops, n, is_captured, error))
     return FALSE;
-  result = issue (self, comm, ops, n, is_pair, current, &fence, &local);
+  result = has_message || is_captured
+               ? issue (self, comm, ops, n, is_pair, current, &fence, &local)
+               : issue_together (self, comm, ops, n, current, &fence, &local);
   leave (self, comm, ops, n, fence);
   for (i = 0; result && is_captured && i < n; i++)
     gtorch_fence_add_callback (fence, capture_ended, gtorch_nccl_op_ref (ops[i]));

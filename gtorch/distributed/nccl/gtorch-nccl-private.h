@@ -29,6 +29,7 @@ gboolean gtorch_nccl_check (ncclResult_t result, const gchar *what, GError **err
 /* --- engines --- */
 
 typedef struct _NcclEngine NcclEngine;
+typedef struct _NcclLocal NcclLocal;
 
 /* What carries data among some ranks on one GPU, in order. */
 typedef struct
@@ -38,6 +39,7 @@ typedef struct
   GTorchDevice *device;
   GTorchStream *stream;
   GTorchImpl *token; /* what a barrier reduces; made when it is needed */
+  NcclLocal *local;  /* with other threads of this process that are ranks of it */
   GQueue pending;    /* NcclOp: what is under way, in order */
   guint n_calls;     /* threads that are inside of NCCL */
 } NcclComm;
@@ -73,6 +75,7 @@ struct _NcclEngine
   GTorchDevice *device; /* the one that the group is bound to, or that it used first */
   guint n_main;         /* communicators of all ranks so far */
   GError *failure;
+  gboolean has_failed; /* atomic: whether there is a failure */
   GThread *watch;
   GCancellable *listening;
   gboolean is_closed;
@@ -98,10 +101,23 @@ NcclComm *gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank
                                 GError **error);
 /* Ends what is under way, in any thread. */
 void gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *comm);
+gboolean gtorch_nccl_is_aborting (void);
 void gtorch_nccl_comm_free (gpointer comm);
 /* Polls until the last call on the communicator is over. */
 gboolean gtorch_nccl_comm_settle (ncclComm_t comm, const gchar *what, gdouble timeout,
                                   GCancellable *cancellable, GError **error);
+
+/* --- ranks that are threads of this process (gtorch-nccl-local.c) --- */
+
+/* Before the ranks are connected. */
+NcclLocal *gtorch_nccl_local_join (const ncclUniqueId *id);
+void gtorch_nccl_local_leave (NcclLocal *self);
+/* Waits for the other threads to come to the same collective; FALSE if the group has failed. After TRUE,
+ * launched () must be called; it waits for the others to have launched it. */
+gboolean gtorch_nccl_local_meet (NcclLocal *self, NcclEngine *engine);
+void gtorch_nccl_local_launched (NcclLocal *self, NcclEngine *engine);
+/* After a failure. */
+void gtorch_nccl_local_wake (void);
 
 /* --- collectives (gtorch-nccl-collective.c) --- */
 
@@ -117,7 +133,8 @@ gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *o
 
 /* Begins to watch, unless that has been done. The lock must be held. */
 void gtorch_nccl_watch (NcclEngine *self);
-/* Completes the operation if the GPU is done with it. The lock must be held. */
+/* Completes the operation if the GPU is done with it. The lock must be held. While a communicator is aborted
+ * nothing is asked: the driver might answer only when all kernels have ended. */
 gboolean gtorch_nccl_op_poll (NcclOp *op);
 /* Ends all operations with the error, tells the other ranks and the group, and aborts the communicators. */
 void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost,

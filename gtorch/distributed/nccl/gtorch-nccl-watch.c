@@ -59,7 +59,7 @@ gtorch_nccl_op_poll (NcclOp *op)
 
   if (op->work == NULL)
     return TRUE;
-  if (op->fence == NULL || !gtorch_fence_is_done (op->fence))
+  if (op->fence == NULL || gtorch_nccl_is_aborting () || !gtorch_fence_is_done (op->fence))
     return FALSE;
   if (op->is_captured) /* the capture has ended; replays are no work of this operation */
     {
@@ -307,10 +307,12 @@ gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost
       return;
     }
   self->failure = g_error_copy (error);
+  g_atomic_int_set (&self->has_failed, TRUE);
   complete_all (self, error);
   g_cond_broadcast (&self->changed);
   group = g_weak_ref_get (&self->group);
   g_mutex_unlock (&self->lock);
+  gtorch_nccl_local_wake ();
   if (group != NULL)
     {
       for (i = 0; i < n_lost; i++)
