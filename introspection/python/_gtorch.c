@@ -15,9 +15,6 @@
 #include <math.h>
 #include <structmember.h>
 
-/* Operations on at least so many elements take long enough to let other threads run. */
-#define LARGE (1 << 16)
-
 enum
 {
   GT_OTHER,
@@ -452,24 +449,31 @@ gt_lift (PyObject *(*function) (PyObject *, PyObject *const *, Py_ssize_t, PyObj
   return result;
 }
 
-/* Runs the call and returns the result; if a tensor is large, other threads may run meanwhile. */
-#define GT_RUN_AND(CALL, DONE)                             \
-  do                                                       \
-    {                                                      \
-      GError *error = NULL;                                \
-      GTorchTensor *made;                                  \
-                                                           \
-      if (G_UNLIKELY (!gt_alive (self)))                   \
-        return NULL;                                       \
-      if (gtorch_tensor_get_numel (gt_get (self)) < LARGE) \
-        made = CALL;                                       \
-      else                                                 \
-        {                                                  \
-          Py_BEGIN_ALLOW_THREADS made = CALL;              \
-          Py_END_ALLOW_THREADS                             \
-        }                                                  \
-      DONE;                                                \
-    }                                                      \
+/* Runs the call; if it takes long, other threads may run meanwhile. */
+#define GT_CALL(CALL)                                \
+  do                                                 \
+    {                                                \
+      if (G_LIKELY (!gt_takes_long (gt_get (self)))) \
+        CALL;                                        \
+      else                                           \
+        {                                            \
+          Py_BEGIN_ALLOW_THREADS CALL;               \
+          Py_END_ALLOW_THREADS                       \
+        }                                            \
+    }                                                \
+  while (0)
+
+#define GT_RUN_AND(CALL, DONE)           \
+  do                                     \
+    {                                    \
+      GError *error = NULL;              \
+      GTorchTensor *made;                \
+                                         \
+      if (G_UNLIKELY (!gt_alive (self))) \
+        return NULL;                     \
+      GT_CALL (made = CALL);             \
+      DONE;                              \
+    }                                    \
   while (0)
 
 #define GT_RUN(CALL)         GT_RUN_AND (CALL, return gt_result (made, &error))
@@ -577,8 +581,9 @@ gt_ass_subscript (PyObject *self, PyObject *key, PyObject *value)
       Py_XDECREF (result);
       return result != NULL ? 0 : -1;
     }
-  ok = gtorch_tensor_index_put_inplace (gt_get (self), index.items, index.n_items, index.tensors,
-                                        index.n_tensors, source, FALSE, &error);
+  GT_CALL (ok = gtorch_tensor_index_put_inplace (gt_get (self), index.items, index.n_items,
+                                                 index.tensors, index.n_tensors, source, FALSE,
+                                                 &error));
   if (ok != NULL)
     return 0;
   gt_raise (&error);

@@ -11,6 +11,9 @@
 
 #define MAX_INTS 32
 
+/* Operations on at least so many elements take long enough to let other threads run. */
+#define LARGE (1 << 16)
+
 /* Whole numbers that Python has given. */
 typedef struct
 {
@@ -78,3 +81,19 @@ GTorchTensor *gt_dup_tensor (PyObject *value);
 
 /* Releases a value of Python's, from any thread. */
 void gt_unref (gpointer data);
+
+/* Whether a call for a device lets other threads of Python's run, if there are some. A launch on a GPU waits
+ * where the queue is full and where a kernel is loaded, maybe for what another thread is about to launch. */
+static inline gboolean
+gt_lets_run (GTorchDevice *device)
+{
+  return device != gtorch_device_cpu ()
+         && PyThreadState_Next (PyInterpreterState_ThreadHead (PyInterpreterState_Get ())) != NULL;
+}
+
+static inline gboolean
+gt_takes_long (GTorchTensor *tensor)
+{
+  return gtorch_tensor_get_numel (tensor) >= LARGE
+         || gt_lets_run (gtorch_tensor_get_device (tensor));
+}

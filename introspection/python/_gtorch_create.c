@@ -9,9 +9,6 @@
 
 #include "_gtorch.h"
 
-/* Tensors of at least so many elements take long enough to let other threads run. */
-#define LARGE (1 << 16)
-
 /* None, a device or its name. */
 static gboolean
 gt_device (PyObject *object, GTorchDevice **device)
@@ -88,6 +85,12 @@ gt_size (PyObject *const *args, Py_ssize_t n, Ints *size)
   return TRUE;
 }
 
+static GTorchDevice *
+device_of (const Options *options)
+{
+  return options->device != NULL ? options->device : gtorch_get_default_device ();
+}
+
 static gboolean
 gt_is_small (const Ints *size)
 {
@@ -128,7 +131,7 @@ create_sized (New new_, gboolean is_drawn, PyObject *const *args, Py_ssize_t n, 
     return NULL;
   if (is_drawn && gtorch_dtype_is_complex (options.dtype)) /* of two tensors */
     return NULL;
-  if (gt_is_small (&size))
+  if (gt_is_small (&size) && !gt_lets_run (device_of (&options)))
     made = new_ (size.data, size.n, options.dtype, options.device, &error);
   else
     {
@@ -257,7 +260,8 @@ create_tensor (PyObject *const *args, Py_ssize_t n, PyObject *names)
   GError *error = NULL;
 
   if (n != 1 || !gt_options (args + n, names, &options) || gtorch_dtype_is_complex (options.dtype)
-      || options.dtype == GTORCH_DTYPE_BOOL || !numbers_read (&numbers, args[0]))
+      || options.dtype == GTORCH_DTYPE_BOOL || gt_lets_run (device_of (&options))
+      || !numbers_read (&numbers, args[0]))
     return NULL;
   if (numbers.has_reals)
     made = gtorch_tensor_new_from_doubles (numbers.reals, numbers.n, numbers.shape, numbers.n_dims,
@@ -282,7 +286,7 @@ create_full (PyObject *const *args, Py_ssize_t n, PyObject *names)
 
   if (n != 2 || args[0] == Py_None || !gt_ints (args[0], &size) || !gt_is_small (&size)
       || !(PyFloat_CheckExact (args[1]) || gt_int (args[1], &whole))
-      || !gt_options (args + n, names, &options))
+      || !gt_options (args + n, names, &options) || gt_lets_run (device_of (&options)))
     return NULL;
   if (PyFloat_CheckExact (args[1]))
     made = gtorch_full (size.data, size.n, PyFloat_AS_DOUBLE (args[1]), options.dtype,
@@ -307,7 +311,7 @@ create_arange (PyObject *const *args, Py_ssize_t n, PyObject *names)
   for (Py_ssize_t i = 0; i < n; i++)
     if (!gt_int (args[i], &values[n == 1 ? 1 : i]))
       return NULL;
-  if (ABS (values[1] - (gdouble) values[0]) >= LARGE)
+  if (ABS (values[1] - (gdouble) values[0]) >= LARGE || gt_lets_run (device_of (&options)))
     return NULL;
   return gt_result (gtorch_arange_int (values[0], values[1], values[2],
                                        options.dtype == GTORCH_DTYPE_NONE ? GTORCH_DTYPE_INT64

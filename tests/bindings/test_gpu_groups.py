@@ -141,7 +141,8 @@ def run_thread(rank, store, found):
     """What a thread does that is a rank: the current device and the group are its own."""
     try:
         torch.cuda.set_device(rank)
-        dist.init_process_group('nccl', store=store, rank=rank, world_size=N, device_id=rank)
+        dist.init_process_group('nccl', store=store, rank=rank, world_size=N, device_id=rank,
+                                timeout=datetime.timedelta(seconds=60))
         assert dist.get_rank() == rank and dist.get_pg_count() == 1
         x = torch.full((2,), rank + 1.0, device='cuda')
         assert x.device.index == rank
@@ -180,13 +181,15 @@ def run_thread(rank, store, found):
 def threads_are_ranks():
     if not torch.cuda.is_available() or not dist.is_nccl_available() or torch.cuda.device_count() < N:
         raise tap.Skip('no NCCL, or not two GPUs')
-    store, found = dist.HashStore(), {}
-    threads = [threading.Thread(target=run_thread, args=(rank, store, found)) for rank in range(N)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not any(isinstance(one, BaseException) for one in found.values()), found
+    # the groups of a round may be freed in the next one, while the ranks exchange
+    for _round in range(4):
+        store, found = dist.HashStore(), {}
+        threads = [threading.Thread(target=run_thread, args=(rank, store, found)) for rank in range(N)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not any(isinstance(one, BaseException) for one in found.values()), found
     alone = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 3))
     with torch.no_grad():
         for i, p in enumerate(alone.parameters()):
