@@ -598,6 +598,37 @@ a_rank_that_is_late_is_named (void)
   g_assert_cmpint (lost_rank, ==, -1);
 }
 
+/* Finding a kernel waits for the GPU (“stall=1”), on which a collective waits for the other rank; so does the thread
+ * that looks after the collective. */
+static void
+a_call_of_the_driver_that_waits_ends (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (N, GTORCH_DTYPE_FLOAT32, rank), result = NULL;
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+  gint64 start;
+
+  make_group (60);
+  watch_signals ();
+  connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
+  if (rank == 1)
+    {
+      while (n_failures == 0)
+        g_main_context_iteration (NULL, TRUE);
+      return;
+    }
+  start = g_get_monotonic_time ();
+  work = gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error);
+  g_assert_no_error (error);
+  result = gtorch_tensor_tanh (tensor, &error);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_work_wait (work, 0, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+  g_assert_true (g_str_has_prefix (error->message, "all_reduce: rank 0 waited 1 seconds"));
+  g_assert_cmpint (g_get_monotonic_time () - start, <, 10 * G_USEC_PER_SEC);
+}
+
 static void
 another_size_is_an_error (void)
 {
@@ -843,6 +874,7 @@ static const struct
   { "bad_arguments_are_refused", 2, bad_arguments_are_refused },
   { "a_dead_rank_is_named", 3, a_dead_rank_is_named },
   { "a_rank_that_is_late_is_named", 2, a_rank_that_is_late_is_named },
+  { "a_call_of_the_driver_that_waits_ends", 2, a_call_of_the_driver_that_waits_ends },
   { "another_size_is_an_error", 2, another_size_is_an_error },
   { "a_gpu_that_hangs_is_an_error", 2, a_gpu_that_hangs_is_an_error },
   { "an_error_of_nccl_is_found", 2, an_error_of_nccl_is_found },
@@ -863,6 +895,8 @@ start_rank (const gchar *name, gint which, gint n, const gchar *path)
   g_autoptr (GError) error = NULL;
   GSubprocess *process;
 
+  if (g_str_equal (name, "a_call_of_the_driver_that_waits_ends"))
+    g_subprocess_launcher_setenv (launcher, "GTORCH_FAKE_CUDA_MORE", "stall=1", TRUE);
   process =
       g_subprocess_launcher_spawn (launcher, &error, program, "--rank", name, own, all, path, NULL);
   g_assert_no_error (error);

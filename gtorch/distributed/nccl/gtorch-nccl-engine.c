@@ -25,6 +25,7 @@ gtorch_nccl_engine_unref (NcclEngine *self)
 {
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
+  g_ptr_array_unref (self->all);
   g_hash_table_unref (self->comms);
   g_clear_pointer (&self->batch, g_ptr_array_unref);
   g_clear_object (&self->store);
@@ -41,17 +42,11 @@ gtorch_nccl_engine_unref (NcclEngine *self)
 static gboolean
 is_idle (NcclEngine *self)
 {
-  GHashTableIter iter;
-  gpointer value;
+  guint i;
 
-  g_hash_table_iter_init (&iter, self->comms);
-  while (g_hash_table_iter_next (&iter, NULL, &value))
-    {
-      NcclOp *op = g_queue_peek_tail (&((NcclComm *) value)->pending);
-
-      if (op != NULL && !gtorch_nccl_op_poll (op))
-        return FALSE;
-    }
+  for (i = 0; i < self->all->len; i++)
+    if (gtorch_nccl_comm_poll (self->all->pdata[i]) != NULL)
+      return FALSE;
   return TRUE;
 }
 
@@ -98,6 +93,7 @@ engine_new (GTorchStore *store, const gchar *prefix, gint rank, gint size, gint 
   g_cond_init (&self->changed);
   g_weak_ref_init (&self->group, NULL);
   self->comms = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, gtorch_nccl_comm_free);
+  self->all = g_ptr_array_new ();
   return self;
 }
 
@@ -146,19 +142,16 @@ nccl_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GE
 
 /* --- communicators --- */
 
+/* The lock must be held. */
 static gboolean
 check_failure (NcclEngine *self, const gchar *name, GError **error)
 {
-  gboolean result;
-
-  g_mutex_lock (&self->lock);
-  result = self->failure == NULL;
-  if (!result)
-    g_set_error (error, self->failure->domain, self->failure->code,
-                 _ ("%s: the group has failed, and begins no further operation: %s"), name,
-                 self->failure->message);
-  g_mutex_unlock (&self->lock);
-  return result;
+  if (self->failure == NULL)
+    return TRUE;
+  g_set_error (error, self->failure->domain, self->failure->code,
+               _ ("%s: the group has failed, and begins no further operation: %s"), name,
+               self->failure->message);
+  return FALSE;
 }
 
 static NcclComm *
@@ -177,6 +170,7 @@ add_comm (NcclEngine *self, const gchar *name, NcclComm *comm)
 {
   g_mutex_lock (&self->lock);
   g_hash_table_insert (self->comms, g_strdup (name), comm);
+  g_ptr_array_add (self->all, comm);
   if (self->device == NULL)
     self->device = comm->device;
   g_mutex_unlock (&self->lock);
@@ -398,9 +392,12 @@ enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
 {
   guint i;
 
-  if (!check_failure (self, ops[0]->name, error))
-    return FALSE;
   g_mutex_lock (&self->lock);
+  if (!check_failure (self, ops[0]->name, error))
+    {
+      g_mutex_unlock (&self->lock);
+      return FALSE;
+    }
   comm->n_calls++;
   for (i = 0; i < n; i++)
     {
@@ -427,7 +424,6 @@ enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
 static void
 leave (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, GTorchFence *fence)
 {
-  NcclOp *op;
   guint i;
 
   g_mutex_lock (&self->lock);
@@ -440,10 +436,7 @@ leave (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, GTorchFenc
         gtorch_nccl_op_unref (ops[i]);
       g_clear_pointer (&ops[i]->collective, gtorch_collective_free);
     }
-  /* what is done gives back its memory */
-  while ((op = g_queue_peek_head (&comm->pending)) != NULL && op != ops[0]
-         && gtorch_nccl_op_poll (op))
-    gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
+  gtorch_nccl_comm_poll (comm); /* what is done gives back its memory */
   if (self->failure != NULL)
     g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
@@ -644,8 +637,12 @@ nccl_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *c
   gboolean result;
   NcclOp *op;
 
-  if (device == NULL || !gtorch_nccl_can_run (collective, error)
-      || !check_failure (self, collective->name, error))
+  if (device == NULL || !gtorch_nccl_can_run (collective, error))
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  result = check_failure (self, collective->name, error);
+  g_mutex_unlock (&self->lock);
+  if (!result)
     return FALSE;
   if (self->of != group)
     {

@@ -72,6 +72,7 @@ struct _NcclEngine
   GMutex lock;      /* protects what follows */
   GCond changed;
   GHashTable *comms;    /* by name */
+  GPtrArray *all;       /* the same, as they were made; none is removed */
   GTorchDevice *device; /* the one that the group is bound to, or that it used first */
   guint n_main;         /* communicators of all ranks so far */
   GError *failure;
@@ -80,6 +81,7 @@ struct _NcclEngine
   GCancellable *listening;
   gboolean is_closed;
   gboolean is_resting;   /* the watching thread waits for an operation */
+  gint64 looked;         /* when that thread looked at the operations last */
   gboolean is_reporting; /* this rank is telling the others of its failure */
   GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
   guint64 n_started, n_done;
@@ -133,12 +135,23 @@ gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *o
 
 /* Begins to watch, unless that has been done. The lock must be held. */
 void gtorch_nccl_watch (NcclEngine *self);
-/* Completes the operation if the GPU is done with it. The lock must be held. While a communicator is aborted
- * nothing is asked: the driver might answer only when all kernels have ended. */
+/* Completes the operation if the GPU is done with it. The lock must be held; it is released while the driver is
+ * asked. While a communicator is aborted nothing is asked: the driver might answer only when all kernels have
+ * ended. */
 gboolean gtorch_nccl_op_poll (NcclOp *op);
+/* Takes what is done from the queue; returns the first operation that is not, or NULL. As above. */
+NcclOp *gtorch_nccl_comm_poll (NcclComm *comm);
+/* Gives the operation up: it is late (ncclSuccess), or has the error. Asks the other ranks, and waits for them. */
+void gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state);
 /* Ends all operations with the error, tells the other ranks and the group, and aborts the communicators. */
 void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost,
                               guint n_lost);
+
+/* --- looking at the clock (gtorch-nccl-clock.c) --- */
+
+/* The watching thread begins to look after operations, or has none left. */
+void gtorch_nccl_clock_add (NcclEngine *self);
+void gtorch_nccl_clock_remove (NcclEngine *self);
 
 NcclOp *gtorch_nccl_op_ref (NcclOp *op);
 void gtorch_nccl_op_unref (gpointer op);

@@ -55,12 +55,21 @@ gboolean
 gtorch_nccl_op_poll (NcclOp *op)
 {
   ncclResult_t state = ncclSuccess;
+  GTorchFence *fence;
+  gboolean is_done;
   GTORCH_CUDA_APART;
 
   if (op->work == NULL)
     return TRUE;
-  if (op->fence == NULL || gtorch_nccl_is_aborting () || !gtorch_fence_is_done (op->fence))
+  if (op->fence == NULL || gtorch_nccl_is_aborting ())
     return FALSE;
+  fence = gtorch_fence_ref (op->fence);
+  g_mutex_unlock (&op->engine->lock);
+  is_done = gtorch_fence_is_done (fence);
+  gtorch_fence_unref (fence);
+  g_mutex_lock (&op->engine->lock);
+  if (!is_done || op->work == NULL)
+    return is_done;
   if (op->is_captured) /* the capture has ended; replays are no work of this operation */
     {
       complete (op, NULL);
@@ -74,6 +83,26 @@ gtorch_nccl_op_poll (NcclOp *op)
   op->engine->n_done++;
   complete (op, NULL);
   return TRUE;
+}
+
+NcclOp *
+gtorch_nccl_comm_poll (NcclComm *comm)
+{
+  NcclOp *op;
+
+  while ((op = g_queue_peek_head (&comm->pending)) != NULL)
+    {
+      gboolean is_done;
+
+      gtorch_nccl_op_ref (op);
+      is_done = gtorch_nccl_op_poll (op);
+      if (is_done && g_queue_peek_head (&comm->pending) == op)
+        gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
+      gtorch_nccl_op_unref (op);
+      if (!is_done)
+        break;
+    }
+  return g_queue_peek_head (&comm->pending);
 }
 
 /* --- asking the other ranks --- */
@@ -257,18 +286,21 @@ inquire (NcclEngine *engine, const gchar *report, guint64 sequence, gint **lost,
 static void
 abort_comms (NcclEngine *self)
 {
-  g_autoptr (GPtrArray) comms = g_ptr_array_new ();
-  GHashTableIter iter;
-  gpointer comm;
+  g_autoptr (GPtrArray) comms = NULL;
   guint i;
 
   g_mutex_lock (&self->lock);
-  g_hash_table_iter_init (&iter, self->comms);
-  while (g_hash_table_iter_next (&iter, NULL, &comm))
-    g_ptr_array_add (comms, comm);
+  comms = g_ptr_array_copy (self->all, NULL, NULL);
   g_mutex_unlock (&self->lock);
   for (i = 0; i < comms->len; i++)
     gtorch_nccl_comm_abort (self, comms->pdata[i]);
+}
+
+/* Whether the driver answers the watching thread. */
+static gboolean
+is_answered (NcclEngine *self)
+{
+  return self->is_resting || g_get_monotonic_time () < self->looked + G_USEC_PER_SEC;
 }
 
 /* The operations are over before the communicators are aborted: their kernels end then, as if they were
@@ -276,19 +308,18 @@ abort_comms (NcclEngine *self)
 static void
 complete_all (NcclEngine *self, const GError *error)
 {
-  GHashTableIter iter;
-  gpointer value;
+  guint i;
 
-  g_hash_table_iter_init (&iter, self->comms);
-  while (g_hash_table_iter_next (&iter, NULL, &value))
+  for (i = 0; i < self->all->len; i++)
     {
-      NcclComm *comm = value;
+      NcclComm *comm = self->all->pdata[i];
       NcclOp *op;
 
+      if (is_answered (self))
+        gtorch_nccl_comm_poll (comm);
       while ((op = g_queue_pop_head (&comm->pending)) != NULL)
         {
-          if (!gtorch_nccl_op_poll (op))
-            complete (op, g_error_copy (error));
+          complete (op, g_error_copy (error));
           gtorch_nccl_op_unref (op);
         }
     }
@@ -352,9 +383,8 @@ tell_found (NcclEngine *self, const gchar *text)
   g_thread_unref (g_thread_new ("gtorch-nccl-tell", run_tell_found, found));
 }
 
-/* An operation that is late, or the error of NCCL. */
-static void
-give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
+void
+gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
 {
   const gboolean is_late = state == ncclSuccess;
   g_autofree gchar *report = NULL, *found = NULL;
@@ -363,6 +393,11 @@ give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
   guint n_lost = 0;
 
   g_mutex_lock (&self->lock);
+  if (self->is_reporting)
+    { /* another thread does */
+      g_mutex_unlock (&self->lock);
+      return;
+    }
   self->is_reporting = TRUE;
   g_mutex_unlock (&self->lock);
   if (is_late)
@@ -399,23 +434,19 @@ stay_apart (void)
 /* Completes what is done; returns a reference to an operation that must be given up, if there is one. The
  * lock must be held. */
 static NcclOp *
-look (NcclEngine *self, ncclResult_t *state, gboolean *is_idle)
+look (NcclEngine *self, ncclResult_t *state)
 {
-  GHashTableIter iter;
-  gpointer value;
+  guint i;
 
-  *is_idle = TRUE;
-  g_hash_table_iter_init (&iter, self->comms);
-  while (g_hash_table_iter_next (&iter, NULL, &value))
+  for (i = 0; i < self->all->len; i++)
     {
-      NcclComm *comm = value;
+      NcclComm *comm = self->all->pdata[i];
       NcclOp *op;
 
-      while ((op = g_queue_peek_head (&comm->pending)) != NULL && gtorch_nccl_op_poll (op))
-        gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
+      self->looked = g_get_monotonic_time ();
+      op = gtorch_nccl_comm_poll (comm);
       if (op == NULL)
         continue;
-      *is_idle = FALSE;
       *state = ncclSuccess;
       if (comm->comm != NULL && gtorch_nccl.ncclCommGetAsyncError (comm->comm, state) == ncclSuccess
           && *state != ncclSuccess && *state != ncclInProgress)
@@ -428,35 +459,59 @@ look (NcclEngine *self, ncclResult_t *state, gboolean *is_idle)
   return NULL;
 }
 
+/* The lock is not released. */
+static gboolean
+has_none (NcclEngine *self)
+{
+  guint i;
+
+  for (i = 0; i < self->all->len; i++)
+    if (!g_queue_is_empty (&((NcclComm *) self->all->pdata[i])->pending))
+      return FALSE;
+  return TRUE;
+}
+
+/* Waits for an operation. */
+static void
+rest (NcclEngine *self)
+{
+  gtorch_nccl_clock_remove (self);
+  self->is_resting = TRUE;
+  g_cond_wait (&self->changed, &self->lock);
+  self->is_resting = FALSE;
+  gtorch_nccl_clock_add (self);
+}
+
 static gpointer
 watch (gpointer data)
 {
   NcclEngine *self = data;
-  gboolean is_idle = TRUE;
 
   stay_apart ();
   g_mutex_lock (&self->lock);
+  gtorch_nccl_clock_add (self);
   while (TRUE)
     {
       ncclResult_t state = ncclSuccess;
-      NcclOp *op = look (self, &state, &is_idle);
+      NcclOp *op = look (self, &state);
 
       if (op != NULL)
         {
           g_mutex_unlock (&self->lock);
-          give_up (self, op, state);
+          gtorch_nccl_give_up (self, op, state);
           gtorch_nccl_op_unref (op);
           g_mutex_lock (&self->lock);
-          continue;
         }
-      if (is_idle && self->is_closed)
+      if (self->failure != NULL) /* an operation may have begun meanwhile */
+        complete_all (self, self->failure);
+      if (has_none (self) && self->is_closed)
         break;
-      self->is_resting = is_idle;
-      if (is_idle)
-        g_cond_wait (&self->changed, &self->lock);
+      if (has_none (self))
+        rest (self);
       else
         g_cond_wait_until (&self->changed, &self->lock, g_get_monotonic_time () + INTERVAL);
     }
+  gtorch_nccl_clock_remove (self);
   g_mutex_unlock (&self->lock);
   gtorch_nccl_engine_unref (self);
   return NULL;
