@@ -99,6 +99,7 @@ namespace GTorchMonitor {
 
         public ParametersView (Program program) {
             this.program = program;
+            stack.add_named (make_waiting (), "waiting");
             stack.add_named (new Adw.StatusPage () {
                 icon_name = "org.gtorch.Monitor-parameters-symbolic",
                 title = _("No Modules"),

@@ -29,6 +29,15 @@ namespace GTorchMonitor {
             child = box;
             button.clicked.connect (press);
             show_state ("none", 0, "");
+            view.show_message (_("Waiting for the Program"), _("It has not answered yet."));
+            program.notify["is-gone"].connect (show_end);
+        }
+
+        /* A program that has ended records nothing, and what it has recorded stays. */
+        private void show_end () {
+            show_state ("none", 0, is_recording ? _("The program has ended, and the recording with it.")
+                                                : _("The program has ended."));
+            button.sensitive = false;
         }
 
         /* Begins to record, or ends it. */
@@ -47,9 +56,10 @@ namespace GTorchMonitor {
                 yield update ();
             } catch (Error error) {
                 DBusError.strip_remote_error (error);
-                label.label = error.message;
+                if (!program.is_gone)
+                    label.label = error.message;
             }
-            button.sensitive = true;
+            button.sensitive = !program.is_gone;
         }
 
         private void show_state (string state, double seconds, string note) {

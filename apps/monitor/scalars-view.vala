@@ -30,6 +30,7 @@ namespace GTorchMonitor {
 
         public ScalarsView (Program program) {
             this.program = program;
+            stack.add_named (make_waiting (), "waiting");
             stack.add_named (new Adw.StatusPage () {
                 icon_name = "org.gtorch.Monitor-curve-symbolic",
                 title = _("No Numbers Yet"),

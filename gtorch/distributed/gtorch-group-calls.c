@@ -31,8 +31,9 @@ typedef struct
   GDestroyNotify free_data, free_result;
   GError *error;
   const gchar *name;
-  GSource *source; /* NULL without a cancellable */
-  GTask *task;     /* in the context; NULL: returned */
+  GSource *source;                           /* NULL without a cancellable */
+  GTask *task;                               /* in the context; NULL: returned */
+  gboolean is_cancelled, is_over, is_closed; /* protected by the lock of the calls */
 } Call;
 
 static void start (Call *call);
@@ -124,39 +125,48 @@ call_unref (gpointer data)
   g_free (call);
 }
 
+/* What the program does from now on is not refused on account of this call. The lock must be held. */
+static void
+close_call (GTorchGroupCalls *self, Call *call)
+{
+  Lane *lane = g_hash_table_lookup (self->lanes, &call->lane);
+
+  if (call->is_closed)
+    return;
+  call->is_closed = TRUE;
+  if (--lane->n_open == 0)
+    g_hash_table_remove (self->lanes, &call->lane);
+  g_atomic_int_add (&self->n_calls, -1);
+}
+
+/* The program has its result. The exchange goes on, since the other ranks count on it. */
 static gboolean
 on_cancelled (GCancellable *cancellable, gpointer data)
 {
   Call *call = data;
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
   g_autoptr (GTask) task = g_steal_pointer (&call->task);
 
+  g_mutex_lock (&self->lock);
+  call->is_cancelled = TRUE;
+  if (call->is_over)
+    close_call (self, call);
+  g_mutex_unlock (&self->lock);
   if (task != NULL)
     g_task_return_error_if_cancelled (task);
   return G_SOURCE_REMOVE;
-}
-
-/* The program gets the result now: what it does then is not refused on account of this call. */
-static void
-close_call (Call *call)
-{
-  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
-  Lane *lane;
-
-  g_mutex_lock (&self->lock);
-  lane = g_hash_table_lookup (self->lanes, &call->lane);
-  if (--lane->n_open == 0)
-    g_hash_table_remove (self->lanes, &call->lane);
-  g_atomic_int_add (&self->n_calls, -1);
-  g_mutex_unlock (&self->lock);
 }
 
 static gboolean
 on_ended (gpointer data)
 {
   Call *call = data;
+  GTorchGroupCalls *self = gtorch_process_group_get_calls (call->group);
   g_autoptr (GTask) task = g_steal_pointer (&call->task);
 
-  close_call (call);
+  g_mutex_lock (&self->lock);
+  close_call (self, call);
+  g_mutex_unlock (&self->lock);
   if (call->source != NULL)
     g_source_destroy (call->source);
   g_clear_pointer (&call->source, g_source_unref);
@@ -204,6 +214,11 @@ run_call (GTask *worker, gpointer source, gpointer data, GCancellable *cancellab
   g_mutex_unlock (&self->lock);
   call->result = call->func (call->group, call->data, call->cancellable, &call->error);
   next = leave (call);
+  g_mutex_lock (&self->lock);
+  call->is_over = TRUE;
+  if (call->is_cancelled)
+    close_call (self, call);
+  g_mutex_unlock (&self->lock);
   attach (call, end, on_ended); /* takes the call */
   if (next != NULL)
     start (next);
@@ -230,13 +245,7 @@ gtorch_group_calls_begin (GTask *task, gint64 key, GTorchGroupFunc func, gpointe
   Call *call;
   Lane *lane;
 
-  if (g_task_return_error_if_cancelled (task))
-    {
-      if (free_data != NULL)
-        free_data (data);
-      g_object_unref (task);
-      return;
-    }
+  /* where the cancellable is cancelled already, the exchange is carried out all the same */
   call = g_new0 (Call, 1);
   call->ref_count = 1;
   call->group = g_object_ref (group);
@@ -248,7 +257,7 @@ gtorch_group_calls_begin (GTask *task, gint64 key, GTorchGroupFunc func, gpointe
   call->data = data;
   call->free_data = free_data;
   call->free_result = free_result;
-  call->name = g_task_get_name (task);
+  call->name = g_intern_string (g_task_get_name (task));
   call->task = task;
   if (call->cancellable != NULL)
     {
