@@ -300,8 +300,8 @@ finish_pass (GTorchDistributedModule *self, GError **error)
   return TRUE;
 }
 
-gboolean
-gtorch_ddp_mark_ready (GTorchDistributedModule *self, GTorchDDPEntry *entry, GError **error)
+static gboolean
+mark_ready (GTorchDistributedModule *self, GTorchDDPEntry *entry, GError **error)
 {
   if (!fill_slice (entry, error))
     return FALSE;
@@ -321,6 +321,19 @@ gtorch_ddp_mark_ready (GTorchDistributedModule *self, GTorchDDPEntry *entry, GEr
       self->next_bucket++;
     }
   return self->next_bucket < self->buckets->len || finish_pass (self, error);
+}
+
+gboolean
+gtorch_ddp_mark_ready (GTorchDistributedModule *self, GTorchDDPEntry *entry, GError **error)
+{
+  g_autoptr (GError) failure = NULL;
+
+  if (mark_ready (self, entry, &failure))
+    return TRUE;
+  if (self->failure == NULL)
+    self->failure = g_strdup (failure->message);
+  g_propagate_error (error, g_steal_pointer (&failure));
+  return FALSE;
 }
 
 gboolean

@@ -56,6 +56,7 @@ struct _GTorchDistributedModule
   guint n_ready;     /* entries of this backward pass */
   guint next_bucket; /* the first that has not been sent */
   gboolean is_armed; /* a forward pass expects gradients to be sent */
+  gchar *failure;    /* of an exchange, after which the ranks may be at different ones */
   gboolean was_called;
   gboolean knows_skipped; /* which parameters a graph that stays the same does not use */
   gboolean *used;         /* by any rank, by number: of a graph that stays the same; or NULL */

@@ -229,6 +229,17 @@ before_forward (GTorchDistributedModule *self, GError **error)
                    _ ("distributed_module: there is no module inside"));
       return FALSE;
     }
+  if (self->failure != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("distributed_module: gradients could not be exchanged before, and the ranks "
+                      "may "
+                      "no longer be at the same exchange; a new one can be made of the module "
+                      "inside: "
+                      "%s"),
+                   self->failure);
+      return FALSE;
+    }
   if (self->is_armed && self->n_ready > 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
@@ -352,6 +363,7 @@ gtorch_distributed_module_finalize (GObject *object)
   g_ptr_array_unref (self->buckets);
   g_free (self->arrived);
   g_free (self->used);
+  g_free (self->failure);
   g_clear_object (&self->module);
   g_clear_object (&self->group);
   G_OBJECT_CLASS (gtorch_distributed_module_parent_class)->finalize (object);

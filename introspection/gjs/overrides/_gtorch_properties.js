@@ -488,8 +488,9 @@ const RENAMED = {Trainer: {loss: 'loss_module'}};
 function byPosition({namespace, owners: functions}, name, given) {
     const names = functions[name]?.statics.new?.names?.map(key => RENAMED[name]?.[key] ?? key);
     const {prototype} = namespace[name] ?? {};
-    const isMade = prototype instanceof GTorch.Module || prototype instanceof GTorch.Optimizer ||
-        prototype instanceof GTorch.LRScheduler; // nn.Linear(1, 2) and so on
+    const isMade = !Object.hasOwn(MADE, name) && (prototype instanceof GTorch.Module ||
+        prototype instanceof GTorch.Optimizer ||
+        prototype instanceof GTorch.LRScheduler); // nn.Linear(1, 2) and so on
     const isAddress = name === 'ArrowReader'; // what a number would be
     if (given.length === 0 || convert.isOptions(given[0]) || names === undefined || isMade ||
         isAddress)
