@@ -72,6 +72,16 @@ struct _GTorchModuleShards
 
 /* Of the data of a parameter: the GTorchModuleShards that has divided it. */
 GQuark gtorch_shards_quark (void);
+/* Makes the parameters whole for the second call of a checkpoint, of which the first was within a call of the
+ * module, and ends that. */
+gboolean gtorch_shards_begin_again (GTorchModuleShards *self, GError **error);
+void gtorch_shards_end_again (GTorchModuleShards *self);
+
+/* --- gtorch-shard-again.c --- */
+
+/* Notes that this thread calls the module, and that the call has ended. */
+void gtorch_shards_push (GTorchModuleShards *self);
+void gtorch_shards_pop (GTorchModuleShards *self);
 
 /* --- gtorch-shard-state.c --- */
 

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-part-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
@@ -314,6 +315,15 @@ gather (GTorchModuleShards *self, GError **error)
   return FALSE;
 }
 
+/* Does the backward pass that calls the module once more, for a checkpoint around it, need the parameters
+ * again, and drop them then? */
+static gboolean
+is_needed_again (GTorchModuleShards *self)
+{
+  return gtorch_engine_get_pass () != NULL && self->fulls != NULL
+         && gtorch_tensor_get_requires_grad (self->fulls->pdata[0]);
+}
+
 /* What is kept until the backward pass stays in memory for that only: without one the parts may change. */
 static gboolean
 drop (GTorchModuleShards *self, GError **error)
@@ -328,7 +338,8 @@ drop (GTorchModuleShards *self, GError **error)
     }
   if (self->reshard_after_forward || (!self->is_open && !gtorch_is_grad_enabled ()))
     {
-      gtorch_shards_drop (self);
+      if (!is_needed_again (self))
+        gtorch_shards_drop (self);
       self->is_open = FALSE;
     }
   if (!self->is_open)
@@ -359,6 +370,7 @@ begin (GTorchModuleShards *self, GError **error)
           gtorch_shards_leave (self);
           return FALSE;
         }
+      gtorch_shards_push (self);
     }
   self->depth++;
   return TRUE;
@@ -371,10 +383,38 @@ end (GTorchModuleShards *self, GError **error)
 
   if (self->depth > 0 && --self->depth == 0)
     {
+      gtorch_shards_pop (self);
       is_done = drop (self, error);
       gtorch_shards_leave (self);
     }
   return is_done;
+}
+
+/* What is computed saves the parameters for the checkpoint, which keeps them for a short time only. The order
+ * of calls is that of the first time. */
+gboolean
+gtorch_shards_begin_again (GTorchModuleShards *self, GError **error)
+{
+  if (self->depth == 0)
+    {
+      if (!open_whole (self, error))
+        return FALSE;
+      gtorch_shards_push (self);
+    }
+  self->depth++;
+  return TRUE;
+}
+
+void
+gtorch_shards_end_again (GTorchModuleShards *self)
+{
+  if (--self->depth > 0)
+    return;
+  gtorch_shards_pop (self);
+  if (!is_needed_again (self) && self->reshard_after_forward && !self->is_open)
+    gtorch_shards_drop (self);
+  if (!self->is_open)
+    close_whole (self);
 }
 
 static GPtrArray *

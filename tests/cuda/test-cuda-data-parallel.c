@@ -13,6 +13,14 @@
 
 /* --- a class of the program's own --- */
 
+typedef enum
+{
+  PLAIN,
+  CHECKPOINT,
+  REENTRANT,
+  SEQUENTIAL,
+} Calling;
+
 typedef struct
 {
   GTorchModule parent_instance;
@@ -20,7 +28,8 @@ typedef struct
   GThread *threads[N_GPUS]; /* that called it, by device */
   GTorchDevice *current[N_GPUS];
   gboolean grads[N_GPUS];
-  gint failing; /* on this device it fails */
+  gint failing;    /* on this device it fails */
+  Calling calling; /* how it calls the layer */
 } TestNet;
 
 typedef GTorchModuleClass TestNetClass;
@@ -29,12 +38,24 @@ static GType test_net_get_type (void);
 
 G_DEFINE_TYPE (TestNet, test_net, GTORCH_TYPE_MODULE)
 
+static GTorchTensor *
+call_layer (TestNet *self, GTorchTensor *input, GError **error)
+{
+  GTorchModule *twice[] = { self->layer, self->layer };
+
+  return self->calling == PLAIN ? gtorch_module_forward (self->layer, input, error)
+         : self->calling == SEQUENTIAL
+             ? gtorch_checkpoint_sequential (twice, 2, 2, input, FALSE, TRUE, error)
+             : gtorch_module_checkpoint (self->layer, &input, 1, self->calling == REENTRANT, TRUE,
+                                         TRUE, TRUE, error);
+}
+
 /* The layer's output times a second input, if there is one. */
 static GTorchTensor *
 test_net_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
   TestNet *self = (TestNet *) module;
-  g_autoptr (GTorchTensor) output = gtorch_module_forward (self->layer, inputs[0], error);
+  g_autoptr (GTorchTensor) output = call_layer (self, inputs[0], error);
   const gint index = gtorch_device_get_index (gtorch_tensor_get_device (inputs[0]));
 
   self->threads[index] = g_thread_self ();
@@ -380,6 +401,124 @@ computed_weights_have_replicas (gconstpointer is_parametrized)
   assert_near (grad, wanted);
 }
 
+/* --- checkpoints --- */
+
+/* Returns the output of the module on all GPUs, and sets gradients. */
+static GTorchTensor *
+compute_divided (TestNet *net, Calling calling, GTorchTensor **weight, GTorchTensor **input)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (8);
+  GTorchModule *module = GTORCH_MODULE (net);
+  GTorchTensor *output;
+
+  net->calling = calling;
+  g_assert_true (gtorch_tensor_set_requires_grad (batch, TRUE, &error));
+  output = gtorch_data_parallel_call (module, &batch, 1, all (), N_GPUS, NULL, 0, &error);
+  g_assert_no_error (error);
+  go_backward (output);
+  *weight = weight_grad (module);
+  *input = gtorch_tensor_get_grad (batch);
+  g_assert_true (gtorch_module_zero_grad (module, TRUE, &error));
+  return output;
+}
+
+static void
+assert_same_bits (GTorchTensor *a, GTorchTensor *b)
+{
+  g_autofree gdouble *these = read_doubles (gtorch_tensor_unwrap (a));
+  g_autofree gdouble *those = read_doubles (gtorch_tensor_unwrap (b));
+
+  g_assert_true (gtorch_impl_same_shape (gtorch_tensor_unwrap (a), gtorch_tensor_unwrap (b)));
+  g_assert_cmpmem (these, gtorch_tensor_unwrap (a)->numel * sizeof *these, those,
+                   gtorch_tensor_unwrap (b)->numel * sizeof *those);
+}
+
+/* The second calls, in the thread of the backward pass, compute with the tensors of the replicas. */
+static void
+checkpoints_have_the_tensors_of_the_replica (void)
+{
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GTorchTensor) weight = NULL, input = NULL;
+  g_autoptr (GTorchTensor) output = compute_divided (net, PLAIN, &weight, &input);
+  g_autoptr (GTorchTensor) one_weight = NULL, one_input = NULL, one_output = NULL;
+  g_autoptr (GTorchTensor) twice_weight = NULL, twice_input = NULL, twice_output = NULL;
+  g_autoptr (GTorchTensor) alone = NULL, alone_weight = NULL, batch = rows (8);
+  Calling calling;
+
+  for (calling = CHECKPOINT; calling <= REENTRANT; calling++)
+    {
+      g_clear_object (&one_weight);
+      g_clear_object (&one_input);
+      g_clear_object (&one_output);
+      one_output = compute_divided (net, calling, &one_weight, &one_input);
+      g_assert_true (net->threads[1] != g_thread_self ());
+      assert_same_bits (one_output, output);
+      assert_same_bits (one_input, input);
+      /* a backward pass of its own adds to the parameters for each replica */
+      if (calling == REENTRANT)
+        assert_near (one_weight, weight);
+      else
+        assert_same_bits (one_weight, weight);
+    }
+  twice_output = compute_divided (net, SEQUENTIAL, &twice_weight, &twice_input);
+  alone = compute_alone (module, batch, &alone_weight);
+  assert_near (twice_output, alone);
+  assert_near (twice_weight, alone_weight);
+}
+
+/* The layer writes to its buffers when it is called, which are copies in a replica. */
+static void
+checkpoints_have_the_buffers_of_the_replica (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (make_net (batch_norm ()));
+  g_autoptr (GTorchTensor) count = NULL, weight = NULL, input = NULL, wanted = NULL, other = NULL;
+  g_autoptr (GTorchTensor) output = NULL, plain = NULL;
+  g_autofree gdouble *counts = NULL;
+
+  output = compute_divided ((TestNet *) module, CHECKPOINT, &weight, &input);
+  count = gtorch_module_get_buffer (module, "layer.num_batches_tracked", &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_tensor_get_device (count) == gpu (0));
+  counts = read_doubles (gtorch_tensor_unwrap (count));
+  g_assert_cmpfloat (counts[0], ==, 1); /* the second call ends before it counts */
+  plain = compute_divided ((TestNet *) module, PLAIN, &wanted, &other);
+  assert_same_bits (output, plain);
+  assert_same_bits (weight, wanted);
+  assert_same_bits (input, other);
+}
+
+/* The copies stay until the backward pass, when the replicas are gone, and no longer. */
+static void
+checkpoints_keep_the_tensors_of_the_replica (void)
+{
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (4), output = NULL;
+  g_autoptr (GPtrArray) replicas = NULL;
+  gpointer replica;
+
+  net->calling = CHECKPOINT;
+  replicas = gtorch_replicate (module, all (), 2, FALSE, &error);
+  g_assert_no_error (error);
+  {
+    g_autoptr (GTorchTensor) there = gtorch_tensor_to_device (batch, gpu (1), FALSE, &error);
+
+    output = gtorch_module_forward (replicas->pdata[1], there, &error);
+    g_assert_no_error (error);
+  }
+  replica = replicas->pdata[1];
+  g_object_add_weak_pointer (replica, &replica);
+  g_clear_pointer (&replicas, g_ptr_array_unref);
+  g_assert_null (replica);
+  go_backward (output);
+  g_object_unref (weight_grad (module));
+  g_clear_object (&output);
+}
+
 /* --- what is refused --- */
 
 static void
@@ -474,6 +613,9 @@ main (int argc, char **argv)
                         computed_weights_have_replicas);
   g_test_add_data_func ("/GTorch/CUDA/data-parallel/parametrizations_have_replicas",
                         GINT_TO_POINTER (TRUE), computed_weights_have_replicas);
+  ADD (checkpoints_have_the_tensors_of_the_replica);
+  ADD (checkpoints_have_the_buffers_of_the_replica);
+  ADD (checkpoints_keep_the_tensors_of_the_replica);
   ADD (errors_name_the_device);
   ADD (bad_modules_are_refused);
   ADD (one_device_has_the_module);
