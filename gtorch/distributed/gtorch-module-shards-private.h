@@ -57,6 +57,7 @@ struct _GTorchModuleShards
   GTorchTensor *all;      /* what they are taken from; afterwards with nearby only */
   GTorchTensor *piece;    /* this rank's part of that among the nearby ranks; or NULL */
   gboolean is_ahead;      /* they were gathered for a call that has not come */
+  gboolean is_kept;       /* until the end of a backward pass */
   GTorchTensor **unsent;  /* sums of whole gradients that were not sent; or NULL */
   GTorchTensor *unshared; /* sum of parts of gradients that the replicas have not got; or NULL */
   GTorchSavedTensorsGuard *guard;
@@ -82,6 +83,9 @@ void gtorch_shards_end_again (GTorchModuleShards *self);
 /* Notes that this thread calls the module, and that the call has ended. */
 void gtorch_shards_push (GTorchModuleShards *self);
 void gtorch_shards_pop (GTorchModuleShards *self);
+/* Whether the whole parameters stay at the end of a call, since a backward pass is going on that needs them
+ * for what it computes again. It drops them when it has their gradients, and at its end. */
+gboolean gtorch_shards_keep (GTorchModuleShards *self);
 
 /* --- gtorch-shard-state.c --- */
 

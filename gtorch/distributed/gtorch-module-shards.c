@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-part-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
@@ -315,15 +314,6 @@ gather (GTorchModuleShards *self, GError **error)
   return FALSE;
 }
 
-/* Does the backward pass that calls the module once more, for a checkpoint around it, need the parameters
- * again, and drop them then? */
-static gboolean
-is_needed_again (GTorchModuleShards *self)
-{
-  return gtorch_engine_get_pass () != NULL && self->fulls != NULL
-         && gtorch_tensor_get_requires_grad (self->fulls->pdata[0]);
-}
-
 /* What is kept until the backward pass stays in memory for that only: without one the parts may change. */
 static gboolean
 drop (GTorchModuleShards *self, GError **error)
@@ -338,7 +328,7 @@ drop (GTorchModuleShards *self, GError **error)
     }
   if (self->reshard_after_forward || (!self->is_open && !gtorch_is_grad_enabled ()))
     {
-      if (!is_needed_again (self))
+      if (!gtorch_shards_keep (self))
         gtorch_shards_drop (self);
       self->is_open = FALSE;
     }
@@ -411,7 +401,7 @@ gtorch_shards_end_again (GTorchModuleShards *self)
   if (--self->depth > 0)
     return;
   gtorch_shards_pop (self);
-  if (!is_needed_again (self) && self->reshard_after_forward && !self->is_open)
+  if (!gtorch_shards_keep (self) && self->reshard_after_forward && !self->is_open)
     gtorch_shards_drop (self);
   if (!self->is_open)
     close_whole (self);

@@ -2,12 +2,14 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Which modules are called in a thread, and have whole parameters meanwhile. The second call of a checkpoint
- * within such calls finds their parameters whole again: they are gathered for it, and dropped as the backward
- * pass drops those that it has gathered. */
+ * within such calls finds their parameters whole again: they are gathered for it, and the backward pass that
+ * makes it keeps them, as it needs them next. */
 
 #include "config.h"
 
+#include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-surroundings-private.h"
+#include "autograd/gtorch-tensor-autograd.h"
 #include "distributed/gtorch-module-shards-private.h"
 
 /* GTorchModuleShards, the outermost first. In place of a variable of threads, whose static memory is scarce. */
@@ -45,6 +47,34 @@ gtorch_shards_pop (GTorchModuleShards *self)
   g_private_set (&these, NULL);
   g_ptr_array_unref (called);
 }
+
+static void
+end_pass (gpointer data)
+{
+  g_autoptr (GTorchModuleShards) self = data;
+
+  self->is_kept = FALSE;
+  if (!self->reshard_after_backward || self->depth > 0 || self->is_open)
+    return;
+  gtorch_shards_drop (self);
+  g_clear_object (&self->piece);
+}
+
+gboolean
+gtorch_shards_keep (GTorchModuleShards *self)
+{
+  GTorchPass *pass = gtorch_engine_get_pass ();
+
+  if (pass == NULL || self->fulls == NULL
+      || !gtorch_tensor_get_requires_grad (self->fulls->pdata[0]))
+    return FALSE;
+  if (!self->is_kept)
+    gtorch_pass_at_end (pass, end_pass, g_object_ref (self));
+  self->is_kept = TRUE;
+  return TRUE;
+}
+
+/* --- for checkpoints --- */
 
 static gpointer
 take (void)
