@@ -5,11 +5,24 @@
 
 #include "config.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtorch/tensor/gtorch-tensor-private.h>
 
 #include "cuda-test.h"
 
 #define N_GPUS 3
+
+static gint n_ended; /* threads of replicas; atomic */
+
+static void
+count_ended (gpointer data)
+{
+  g_atomic_int_inc (&n_ended);
+}
+
+static GPrivate ending = G_PRIVATE_INIT (count_ended);
 
 /* --- a class of the program's own --- */
 
@@ -27,6 +40,7 @@ typedef struct
   GTorchModule *layer;
   GThread *threads[N_GPUS]; /* that called it, by device */
   GTorchDevice *current[N_GPUS];
+  GTorchStream *streams[N_GPUS]; /* current ones; only compared */
   gboolean grads[N_GPUS];
   gint failing;    /* on this device it fails */
   Calling calling; /* how it calls the layer */
@@ -60,7 +74,10 @@ test_net_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inpu
 
   self->threads[index] = g_thread_self ();
   self->current[index] = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, NULL);
+  self->streams[index] = gtorch_stream_get_current (gtorch_tensor_get_device (inputs[0]));
   self->grads[index] = gtorch_is_grad_enabled ();
+  if (index > 0)
+    g_private_set (&ending, self);
   if (index == self->failing)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "net: this one fails");
@@ -320,6 +337,117 @@ hooks_run_in_the_calling_thread (void)
   g_assert_cmpint (gtorch_tensor_unwrap (output)->numel, ==, N_GPUS);
   go_backward (output);
   grad = weight_grad (module);
+}
+
+/* --- threads --- */
+
+static GTorchTensor *
+call_model (GTorchDataParallel *model, gint64 n)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (n);
+  GTorchTensor *output = gtorch_module_forward (GTORCH_MODULE (model), batch, &error);
+
+  g_assert_no_error (error);
+  return output;
+}
+
+/* Each call has the settings of its caller, which the threads do not keep. */
+static void
+threads_are_kept (void)
+{
+  g_autoptr (GError) error = NULL;
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GTorchDataParallel) model =
+      gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_autoptr (GTorchTensor) first = call_model (model, 6), second = NULL, third = NULL, few = NULL;
+  GThread *threads[N_GPUS];
+
+  g_assert_no_error (error);
+  memcpy (threads, net->threads, sizeof threads);
+  g_assert_true (gtorch_tensor_get_requires_grad (first) && net->grads[1] && net->grads[2]);
+  g_assert_true (gtorch_stream_is_default (net->streams[1]));
+  {
+    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+    g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (1), 0, &error);
+    g_autoptr (GTorchStreamGuard) streams = gtorch_stream_guard_new (stream);
+
+    g_assert_no_error (error);
+    second = call_model (model, 6);
+    g_assert_false (gtorch_tensor_get_requires_grad (second) || net->grads[1] || net->grads[2]);
+    g_assert_true (net->streams[1] == stream);
+  }
+  net->failing = 2;
+  {
+    g_autoptr (GTorchTensor) batch = rows (6);
+
+    g_assert_null (gtorch_module_forward (GTORCH_MODULE (model), batch, &error));
+    g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  }
+  net->failing = -1;
+  third = call_model (model, 9);
+  g_assert_true (gtorch_tensor_get_requires_grad (third) && net->grads[1] && net->grads[2]);
+  g_assert_true (gtorch_stream_is_default (net->streams[1]));
+  few = call_model (model, 2);
+  g_assert_cmpmem (threads, sizeof threads, net->threads, sizeof threads);
+  g_assert_true (threads[1] != threads[2] && threads[1] != threads[0]);
+  g_atomic_int_set (&n_ended, 0);
+  g_clear_object (&model);
+  g_assert_cmpint (g_atomic_int_get (&n_ended), ==, 2);
+}
+
+static gpointer
+call_often (gpointer model)
+{
+  gint i;
+
+  for (i = 0; i < 10; i++)
+    g_object_unref (call_model (model, 6));
+  return NULL;
+}
+
+static void
+several_threads_call_one_module (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = scale ();
+  g_autoptr (GTorchDataParallel) model = NULL;
+  GThread *threads[3];
+  guint i;
+
+  g_assert_true (gtorch_module_to (module, gpu (0), GTORCH_DTYPE_NONE, &error));
+  model = gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("caller", call_often, model);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+}
+
+/* The child of a fork has none of the threads, and waits for none. */
+static void
+children_have_no_threads (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (make_net (scale ()));
+  g_autoptr (GTorchDataParallel) model =
+      gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_autoptr (GTorchTensor) output = call_model (model, 6), again = NULL;
+  gint status;
+  pid_t child;
+
+  child = fork ();
+  if (child == 0)
+    {
+      alarm (20);
+      g_object_unref (model);
+      _exit (0);
+    }
+  g_assert_cmpint (waitpid (child, &status, 0), ==, child);
+  g_assert_cmpint (status, ==, 0);
+  again = call_model (model, 6);
+  assert_near (again, output);
 }
 
 /* --- replicas --- */
@@ -607,6 +735,9 @@ main (int argc, char **argv)
   ADD (settings_are_those_of_the_caller);
   ADD (several_inputs_are_divided);
   ADD (hooks_run_in_the_calling_thread);
+  ADD (threads_are_kept);
+  ADD (several_threads_call_one_module);
+  ADD (children_have_no_threads);
   ADD (buffers_are_those_of_the_first_device);
   ADD (replicas_have_copies);
   g_test_add_data_func ("/GTorch/CUDA/data-parallel/computed_weights_have_replicas", NULL,
