@@ -375,8 +375,8 @@ call_again (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error
  * needs what the operations in it would have saved. That takes less memory and more time.
  *
  * @func must do the same both times. Random numbers are those of the first time with @preserve_rng_state,
- *   and mixed precision and current streams always; so are the tensors of modules, in replicas and in calls of
- *   modules with [class@ModuleShards]. Checkpoints may be within one another.
+ *   and mixed precision and current streams always; so are the tensors of modules, in replicas and in calls
+ *   of modules with [class@ModuleShards]. Checkpoints may be within one another.
  *
  * Without @use_reentrant the function is recorded and what is saved in it is replaced, by
  * [func@checkpoint_begin]: gradients of gradients, [func@autograd_grad] and several passes over one graph

@@ -7,9 +7,9 @@
  * in its place, in a frame. The first of them that a backward pass needs makes the function run again, with
  * the inputs, the random numbers, mixed precision, the streams and the tensors of modules of the first time.
  * Meanwhile other hooks store what is saved now in a table, by its number: the function must save the same
- * tensors in the same order. When the last that is needed is there, they fail the operation that saves it, so that the function
- * ends early (early_stop). The table belongs to one pass, takes each value out as it is needed, and is
- * dropped at the end of the pass; another pass over the same graph computes anew.
+ * tensors in the same order. When the last that is needed is there, they fail the operation that saves it, so
+ * that the function ends early (early_stop). The table belongs to one pass, takes each value out as it is
+ * needed, and is dropped at the end of the pass; another pass over the same graph computes anew.
  *
  * The inputs are saved by the hooks that were there before: inside of an outer checkpoint these give numbers,
  * too, so that the inner one keeps nothing and the outer one computes the inputs of the inner one again. */
@@ -536,7 +536,8 @@ static const GTorchSavedHooksClass frame_class = { frame_pack, frame_unpack, fra
  * context of the caller of [method@Tensor.backward_async]. It finds the random numbers, mixed precision and
  * current streams that were there when the guard began, and the tensors of modules: in a replica those of the
  * replica, in a call of a module with [class@ModuleShards] whole parameters. It records gradients, and must
- * use the inputs that it gets. It is ended by an error of an operation if @early_stop is set, which it has to pass on.
+ * use the inputs that it gets. It is ended by an error of an operation if @early_stop is set, which it has to
+ * pass on.
  *
  * Returns: (transfer full): a guard, or %NULL with @error set
  *

@@ -56,6 +56,10 @@
  * [func@clip_grad_norm] and overflows that a [class@GradScaler] finds are those of all ranks.
  * [method@ModuleShards.offload] keeps the parts, their gradients and states in the memory of the CPU.
  *
+ * Checkpoints of activations ([method@Module.checkpoint], [func@checkpoint]) may be around such modules, and
+ * within them. The second call gathers what the first one had whole; the backward pass keeps it until it has
+ * the gradients, at most to its end.
+ *
  * Since: 0.1
  */
 

@@ -16,9 +16,9 @@ typedef struct _GTorchReplicaThreads GTorchReplicaThreads;
 GTorchReplicaThreads *gtorch_replica_threads_new (void);
 /* Ends them, and waits until they have ended. Not during a call. */
 void gtorch_replica_threads_free (GTorchReplicaThreads *self);
-/* Calls the function with the address of each of n elements of a size: with the first one in this thread, with
- * each other one in a thread of its own, or in this one where none can be started. Threads are for this call
- * alone if self is NULL, or is used by another call meanwhile. */
+/* Calls the function with the address of each of n elements of a size: with the first one in this thread,
+ * with each other one in a thread of its own, or in this one where none can be started. Threads are for this
+ * call alone if self is NULL, or is used by another call meanwhile. */
 void gtorch_replica_threads_run (GTorchReplicaThreads *self, void (*func) (gpointer element),
                                  gpointer elements, gsize size, gsize n);
 

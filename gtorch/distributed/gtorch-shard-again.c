@@ -12,7 +12,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "distributed/gtorch-module-shards-private.h"
 
-/* GTorchModuleShards, the outermost first. In place of a variable of threads, whose static memory is scarce. */
+/* Of GTorchModuleShards, the outermost first. No __thread variable, since their memory is scarce. */
 static GPrivate these;
 
 void

@@ -101,7 +101,7 @@ def _parameter(copy):
 
 
 def _copies(network, devices, detach):
-    """The parameters and buffers of a module with what stands for them on each of the GPUs: a list of pairs for each."""
+    """The parameters and buffers of a module with what stands for them: a list of pairs for each GPU."""
     trained, frozen = [], []
     for one in network.parameters():
         (trained if one.requires_grad and not detach else frozen).append(one)
