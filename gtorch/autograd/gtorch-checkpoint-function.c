@@ -13,6 +13,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-function-private.h"
+#include "autograd/gtorch-surroundings-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-generator-private.h"
@@ -38,7 +39,8 @@ G_DEFINE_TYPE (GTorchCheckpointFunction, gtorch_checkpoint_function, GTORCH_TYPE
 typedef struct
 {
   GTorchRandomStates *random; /* NULL: not to be restored */
-  gboolean is_captured;       /* it drew random numbers in a capture */
+  GTorchSurroundings surroundings;
+  gboolean is_captured; /* it drew random numbers in a capture */
 } Found;
 
 static void
@@ -47,6 +49,7 @@ found_free (gpointer data)
   Found *self = data;
 
   g_clear_pointer (&self->random, gtorch_random_states_free);
+  gtorch_surroundings_clear (&self->surroundings);
   g_free (self);
 }
 
@@ -116,6 +119,7 @@ gtorch_checkpoint_function_forward (GTorchFunction *function, GTorchFunctionCont
       return NULL;
     }
   found = g_new0 (Found, 1);
+  gtorch_surroundings_take (&found->surroundings);
   if (self->preserve_rng_state && is_needed)
     found->random = gtorch_random_states_new ();
   g_object_set_qdata_full (G_OBJECT (context), found_quark (), found, found_free);
@@ -217,17 +221,38 @@ go_backward (GPtrArray *outputs, GTorchTensor **grads, gsize n_grads, GError **e
 }
 
 static GPtrArray *
+compute_again (GTorchCheckpointFunction *self, const Found *found, GPtrArray *leaves,
+               GError **error)
+{
+  GTorchRandomStates *random = NULL;
+  GTorchFormerSurroundings former;
+  GPtrArray *outputs = NULL;
+  GTorchChange mode;
+
+  gtorch_change_to_grad (&mode, TRUE);
+  if (gtorch_surroundings_enter (&found->surroundings, &former, error))
+    {
+      if (found->random != NULL)
+        random = gtorch_random_states_exchange (found->random);
+      outputs = call (self, (GTorchTensor **) leaves->pdata, leaves->len, error);
+      if (random != NULL)
+        gtorch_random_states_restore (random);
+      gtorch_surroundings_leave (&found->surroundings, &former);
+    }
+  gtorch_change_end (&mode);
+  return outputs;
+}
+
+static GPtrArray *
 gtorch_checkpoint_function_backward (GTorchFunction *function, GTorchFunctionContext *context,
                                      GTorchTensor **grad_outputs, gsize n_grad_outputs,
                                      GError **error)
 {
   GTorchCheckpointFunction *self = (GTorchCheckpointFunction *) function;
   const Found *found = g_object_get_qdata (G_OBJECT (context), found_quark ());
-  GTorchRandomStates *former = NULL;
   g_autoptr (GPtrArray) leaves = NULL;
   g_autoptr (GPtrArray) outputs = NULL;
   GPtrArray *grads;
-  GTorchChange mode;
   guint i;
 
   if (!check_pass (found, error))
@@ -235,13 +260,7 @@ gtorch_checkpoint_function_backward (GTorchFunction *function, GTorchFunctionCon
   leaves = make_leaves (context, error);
   if (leaves == NULL)
     return NULL;
-  gtorch_change_to_grad (&mode, TRUE);
-  if (found->random != NULL)
-    former = gtorch_random_states_exchange (found->random);
-  outputs = call (self, (GTorchTensor **) leaves->pdata, leaves->len, error);
-  if (former != NULL)
-    gtorch_random_states_restore (former);
-  gtorch_change_end (&mode);
+  outputs = compute_again (self, found, leaves, error);
   if (outputs == NULL || !go_backward (outputs, grad_outputs, n_grad_outputs, error))
     return NULL;
   grads = g_ptr_array_new_with_free_func (unref_tensor);
@@ -356,7 +375,8 @@ call_again (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error
  * needs what the operations in it would have saved. That takes less memory and more time.
  *
  * @func must do the same both times. Random numbers are those of the first time with @preserve_rng_state,
- *   and mixed precision and current streams always. Checkpoints may be within one another.
+ *   and mixed precision and current streams always; so are the tensors of modules, in replicas and in calls
+ *   of modules with [class@ModuleShards]. Checkpoints may be within one another.
  *
  * Without @use_reentrant the function is recorded and what is saved in it is replaced, by
  * [func@checkpoint_begin]: gradients of gradients, [func@autograd_grad] and several passes over one graph

@@ -5,11 +5,11 @@
  *
  * While the function runs for the first time, hooks for saved tensors keep the number of each saved tensor
  * in its place, in a frame. The first of them that a backward pass needs makes the function run again, with
- * the inputs, the random numbers, mixed precision and the streams of the first time. Meanwhile other hooks
- * store what is saved now in a table, by its number: the function must save the same tensors in the same
- * order. When the last that is needed is there, they fail the operation that saves it, so that the function
- * ends early (early_stop). The table belongs to one pass, takes each value out as it is needed, and is
- * dropped at the end of the pass; another pass over the same graph computes anew.
+ * the inputs, the random numbers, mixed precision, the streams and the tensors of modules of the first time.
+ * Meanwhile other hooks store what is saved now in a table, by its number: the function must save the same
+ * tensors in the same order. When the last that is needed is there, they fail the operation that saves it, so
+ * that the function ends early (early_stop). The table belongs to one pass, takes each value out as it is
+ * needed, and is dropped at the end of the pass; another pass over the same graph computes anew.
  *
  * The inputs are saved by the hooks that were there before: inside of an outer checkpoint these give numbers,
  * too, so that the inner one keeps nothing and the outer one computes the inputs of the inner one again. */
@@ -22,6 +22,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-function-private.h"
+#include "autograd/gtorch-surroundings-private.h"
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-stack-private.h"
 #include "device/gtorch-generator-private.h"
@@ -62,6 +63,7 @@ typedef struct
   guint n_captured_at_end;
   GTorchAutocastRegion autocast;
   GTorchThreadStreams streams;
+  GTorchSurroundings surroundings;
   gboolean checks, early_stop;
   GMutex lock;   /* protects the slots and the tables */
   GArray *slots; /* of Slot */
@@ -313,15 +315,39 @@ check_table (Frame *self, Table *table, GError **error)
   return FALSE;
 }
 
+/* Calls the function; what it saves goes to the table. */
+static gboolean
+fill_table (Frame *self, Table *table, GPtrArray *inputs, GError **error)
+{
+  GTorchRandomStates *random = NULL;
+  GTorchChange change;
+  gboolean success;
+  Again *again = g_new0 (Again, 1);
+
+  gtorch_saved_hooks_init (&again->hooks, &again_class);
+  gtorch_saved_hooks_ref (&self->hooks);
+  again->frame = self;
+  again->table = table;
+  gtorch_change_to_saved_hooks (&change, &again->hooks);
+  if (self->random != NULL)
+    random = gtorch_random_states_exchange (self->random);
+  success = self->recompute ((GTorchTensor **) inputs->pdata, inputs->len, self->user_data, error);
+  if (random != NULL)
+    gtorch_random_states_restore (random);
+  gtorch_change_end (&change);
+  again->table = NULL;
+  gtorch_saved_hooks_unref (again);
+  return success;
+}
+
 static gboolean
 call_again (Frame *self, Table *table, GError **error)
 {
   g_autoptr (GPtrArray) inputs = NULL;
-  GTorchRandomStates *random = NULL;
-  GTorchChange mode, change, region, streams;
+  GTorchFormerSurroundings former;
+  GTorchChange mode, region, streams;
   GError *local = NULL;
   gboolean success;
-  Again *again;
 
   gtorch_change_to_grad (&mode, TRUE);
   inputs = gtorch_function_context_get_saved_tensors (self->context, error);
@@ -330,27 +356,19 @@ call_again (Frame *self, Table *table, GError **error)
       gtorch_change_end (&mode);
       return FALSE;
     }
-  again = g_new0 (Again, 1);
-  gtorch_saved_hooks_init (&again->hooks, &again_class);
-  gtorch_saved_hooks_ref (&self->hooks);
-  again->frame = self;
-  again->table = table;
-  gtorch_change_to_saved_hooks (&change, &again->hooks);
   gtorch_autocast_change_to (&region, &self->autocast);
   gtorch_thread.n_regions++;
   gtorch_thread_streams_change_to (&self->streams, &streams);
-  if (self->random != NULL)
-    random = gtorch_random_states_exchange (self->random);
-  success = self->recompute ((GTorchTensor **) inputs->pdata, inputs->len, self->user_data, &local);
-  if (random != NULL)
-    gtorch_random_states_restore (random);
+  success = gtorch_surroundings_enter (&self->surroundings, &former, &local);
+  if (success)
+    {
+      success = fill_table (self, table, inputs, &local);
+      gtorch_surroundings_leave (&self->surroundings, &former);
+    }
   gtorch_change_end (&streams);
   gtorch_change_end (&region);
   gtorch_autocast_region_ended ();
-  gtorch_change_end (&change);
   gtorch_change_end (&mode);
-  again->table = NULL;
-  gtorch_saved_hooks_unref (again);
   if (table->is_stopped)
     g_clear_error (&local);
   else if (!gtorch_callback_ended ("checkpoint", success, local, error))
@@ -488,6 +506,7 @@ frame_finalize (GTorchSavedHooks *hooks)
   g_clear_pointer (&self->inputs, gtorch_node_unref);
   g_clear_pointer (&self->random, gtorch_random_states_free);
   gtorch_thread_streams_clear (&self->streams);
+  gtorch_surroundings_clear (&self->surroundings);
   for (i = 0; i < self->slots->len; i++)
     g_free ((gpointer) g_array_index (self->slots, Slot, i).meta.shape);
   g_array_unref (self->slots);
@@ -515,8 +534,10 @@ static const GTorchSavedHooksClass frame_class = { frame_pack, frame_unpack, fra
  *
  * The function is called when a pass first needs one of the saved tensors, in its thread, or in the main
  * context of the caller of [method@Tensor.backward_async]. It finds the random numbers, mixed precision and
- * current streams that were there when the guard began, records gradients, and must use the inputs that it
- * gets. It is ended by an error of an operation if @early_stop is set, which it has to pass on.
+ * current streams that were there when the guard began, and the tensors of modules: in a replica those of the
+ * replica, in a call of a module with [class@ModuleShards] whole parameters. It records gradients, and must
+ * use the inputs that it gets. It is ended by an error of an operation if @early_stop is set, which it has to
+ * pass on.
  *
  * Returns: (transfer full): a guard, or %NULL with @error set
  *
@@ -543,6 +564,7 @@ gtorch_checkpoint_begin (GTorchRecomputeFunc recompute, gpointer user_data, GDes
   g_mutex_init (&self->lock);
   gtorch_thread_streams_take (&self->streams);
   gtorch_autocast_get (&self->autocast);
+  gtorch_surroundings_take (&self->surroundings);
   self->n_captured = self->n_captured_at_end = gtorch_thread.n_captured;
   if (preserve_rng_state)
     self->random = gtorch_random_states_new ();

@@ -22,6 +22,7 @@
 #include "distributed/gtorch-comm-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-replica-private.h"
+#include "distributed/gtorch-replica-threads-private.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-members.h"
 #include "nn/gtorch-stand-ins-private.h"
@@ -37,7 +38,7 @@
  * [property@DataParallel:output-device]. Gradients of all devices go to the parameters of the module inside,
  * which an optimizer gets. If the batch is shorter than there are devices, or its length no multiple of them,
  * the last devices have less than the others, or nothing. An output without dimensions, such as a loss,
- * becomes an element of a vector.
+ * becomes an element of a vector. The threads end with the object.
  *
  * ```c
  * g_autoptr (GTorchDataParallel) model = gtorch_data_parallel_new (net, NULL, 0, NULL, 0, &error);
@@ -64,6 +65,7 @@ struct _GTorchDataParallel
   GTorchSize *device_ids;
   GTorchDevice *output_device; /* NULL without devices */
   gint dim;
+  GTorchReplicaThreads *threads;
 };
 
 G_DEFINE_TYPE (GTorchDataParallel, gtorch_data_parallel, GTORCH_TYPE_MODULE)
@@ -126,7 +128,6 @@ typedef struct
   GTorchTensor **inputs;
   gsize n_inputs;
   GTorchDevice *device;
-  GThread *thread;
   GTorchTensor *output;
   GError *error;
 } Call;
@@ -142,7 +143,7 @@ settings_take (Settings *self)
   self->no_forward = gtorch_thread.no_forward;
 }
 
-static gpointer
+static void
 call_run (gpointer data)
 {
   Call *self = data;
@@ -162,7 +163,6 @@ call_run (gpointer data)
   gtorch_change_end (&autocast);
   gtorch_autocast_region_ended ();
   gtorch_change_end (&streams);
-  return NULL;
 }
 
 static void
@@ -195,9 +195,10 @@ are_local (const Call *calls, gsize n)
   return is_local;
 }
 
-/* Calls all; the first in this thread. Returns the outputs. */
+/* Calls all; the first in this thread. Returns the outputs. The threads are kept for other calls, unless they
+ * are NULL. */
 static GPtrArray *
-run_calls (const gchar *name, Call *calls, gsize n, GError **error)
+run_calls (const gchar *name, GTorchReplicaThreads *threads, Call *calls, gsize n, GError **error)
 {
   const gboolean is_local = n == 1 || are_local (calls, n);
   g_autoptr (GPtrArray) outputs = g_ptr_array_new_full (n, g_object_unref);
@@ -208,18 +209,14 @@ run_calls (const gchar *name, Call *calls, gsize n, GError **error)
   settings_take (&settings);
   for (i = 0; i < n; i++)
     calls[i].settings = &settings;
-  for (i = 1; !is_local && i < n; i++)
-    calls[i].thread = g_thread_try_new ("gtorch-replica", call_run, &calls[i], NULL);
-  for (i = 0; i < n; i++)
-    if (calls[i].thread == NULL)
-      call_run (&calls[i]);
+  if (!is_local)
+    gtorch_replica_threads_run (threads, call_run, calls, sizeof *calls, n);
+  for (i = 0; is_local && i < n; i++)
+    call_run (&calls[i]);
   for (i = 0; i < n; i++)
     {
-      g_autoptr (GTorchTensor) output = NULL;
+      g_autoptr (GTorchTensor) output = calls[i].output;
 
-      if (calls[i].thread != NULL)
-        g_thread_join (calls[i].thread);
-      output = calls[i].output;
       if (output != NULL && is_done)
         g_ptr_array_add (outputs, g_steal_pointer (&output));
       else if (!is_done)
@@ -304,7 +301,7 @@ gtorch_parallel_apply (GTorchModule **modules, gsize n_modules, GTorchTensor **i
       calls[i].device = n_devices > 0 ? gtorch_device_resolved (devices[i])
                                       : gtorch_impl_device (gtorch_tensor_unwrap (inputs[i * n]));
     }
-  return run_calls (name, calls, n_modules, error);
+  return run_calls (name, NULL, calls, n_modules, error);
 }
 
 /* --- batches --- */
@@ -393,7 +390,8 @@ gather (GPtrArray *outputs, GTorchDevice *device, gint dim, GError **error)
 /* The devices have numbers, and there is one or more. */
 static GTorchTensor *
 call (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchDevice **devices,
-      gsize n_devices, GTorchDevice *output_device, gint dim, GError **error)
+      gsize n_devices, GTorchDevice *output_device, gint dim, GTorchReplicaThreads *threads,
+      GError **error)
 {
   g_autoptr (GPtrArray) parts = NULL, replicas = NULL, outputs = NULL;
   g_autofree Call *calls = NULL;
@@ -422,7 +420,7 @@ call (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchDevice 
       calls[i].n_inputs = n_inputs;
       calls[i].device = devices[i];
     }
-  outputs = run_calls ("data_parallel", calls, n, error);
+  outputs = run_calls ("data_parallel", threads, calls, n, error);
   if (outputs == NULL)
     return NULL;
   return n == 1 ? gtorch_tensor_to_device (outputs->pdata[0], output_device, FALSE, error)
@@ -503,7 +501,7 @@ gtorch_data_parallel_call (GTorchModule *module, GTorchTensor **inputs, gsize n_
     return gtorch_module_forward_many (module, inputs, n_inputs, error);
   return call (module, inputs, n_inputs, chosen, n,
                output_device == NULL ? chosen[0] : gtorch_device_resolved (output_device), dim,
-               error);
+               NULL, error);
 }
 
 /* --- the class --- */
@@ -520,9 +518,10 @@ gtorch_data_parallel_forward_many (GTorchModule *module, GTorchTensor **inputs, 
                    _ ("data_parallel: there is no module inside"));
       return NULL;
     }
-  return self->n_devices == 0 ? gtorch_module_forward_many (self->module, inputs, n_inputs, error)
-                              : call (self->module, inputs, n_inputs, self->devices,
-                                      self->n_devices, self->output_device, self->dim, error);
+  return self->n_devices == 0
+             ? gtorch_module_forward_many (self->module, inputs, n_inputs, error)
+             : call (self->module, inputs, n_inputs, self->devices, self->n_devices,
+                     self->output_device, self->dim, self->threads, error);
 }
 
 static GTorchTensor *
@@ -536,6 +535,7 @@ gtorch_data_parallel_finalize (GObject *object)
 {
   GTorchDataParallel *self = GTORCH_DATA_PARALLEL (object);
 
+  gtorch_replica_threads_free (self->threads);
   g_clear_object (&self->module);
   g_clear_pointer (&self->device_ids, gtorch_size_unref);
   g_free (self->devices);
@@ -567,6 +567,7 @@ static void
 gtorch_data_parallel_init (GTorchDataParallel *self)
 {
   self->device_ids = gtorch_size_new (NULL, 0);
+  self->threads = gtorch_replica_threads_new ();
 }
 
 /**

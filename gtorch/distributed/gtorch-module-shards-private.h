@@ -57,6 +57,7 @@ struct _GTorchModuleShards
   GTorchTensor *all;      /* what they are taken from; afterwards with nearby only */
   GTorchTensor *piece;    /* this rank's part of that among the nearby ranks; or NULL */
   gboolean is_ahead;      /* they were gathered for a call that has not come */
+  gboolean is_kept;       /* until the end of a backward pass */
   GTorchTensor **unsent;  /* sums of whole gradients that were not sent; or NULL */
   GTorchTensor *unshared; /* sum of parts of gradients that the replicas have not got; or NULL */
   GTorchSavedTensorsGuard *guard;
@@ -72,6 +73,19 @@ struct _GTorchModuleShards
 
 /* Of the data of a parameter: the GTorchModuleShards that has divided it. */
 GQuark gtorch_shards_quark (void);
+/* Makes the parameters whole for the second call of a checkpoint, of which the first was within a call of the
+ * module, and ends that. */
+gboolean gtorch_shards_begin_again (GTorchModuleShards *self, GError **error);
+void gtorch_shards_end_again (GTorchModuleShards *self);
+
+/* --- gtorch-shard-again.c --- */
+
+/* Notes that this thread calls the module, and that the call has ended. */
+void gtorch_shards_push (GTorchModuleShards *self);
+void gtorch_shards_pop (GTorchModuleShards *self);
+/* Whether the whole parameters stay at the end of a call, since a backward pass is going on that needs them
+ * for what it computes again. It drops them when it has their gradients, and at its end. */
+gboolean gtorch_shards_keep (GTorchModuleShards *self);
 
 /* --- gtorch-shard-state.c --- */
 

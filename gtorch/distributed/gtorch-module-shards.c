@@ -56,6 +56,10 @@
  * [func@clip_grad_norm] and overflows that a [class@GradScaler] finds are those of all ranks.
  * [method@ModuleShards.offload] keeps the parts, their gradients and states in the memory of the CPU.
  *
+ * Checkpoints of activations ([method@Module.checkpoint], [func@checkpoint]) may be around such modules, and
+ * within them. The second call gathers what the first one had whole; the backward pass keeps it until it has
+ * the gradients, at most to its end.
+ *
  * Since: 0.1
  */
 
@@ -328,7 +332,8 @@ drop (GTorchModuleShards *self, GError **error)
     }
   if (self->reshard_after_forward || (!self->is_open && !gtorch_is_grad_enabled ()))
     {
-      gtorch_shards_drop (self);
+      if (!gtorch_shards_keep (self))
+        gtorch_shards_drop (self);
       self->is_open = FALSE;
     }
   if (!self->is_open)
@@ -359,6 +364,7 @@ begin (GTorchModuleShards *self, GError **error)
           gtorch_shards_leave (self);
           return FALSE;
         }
+      gtorch_shards_push (self);
     }
   self->depth++;
   return TRUE;
@@ -371,10 +377,38 @@ end (GTorchModuleShards *self, GError **error)
 
   if (self->depth > 0 && --self->depth == 0)
     {
+      gtorch_shards_pop (self);
       is_done = drop (self, error);
       gtorch_shards_leave (self);
     }
   return is_done;
+}
+
+/* What is computed saves the parameters for the checkpoint, which keeps them for a short time only. The order
+ * of calls is that of the first time. */
+gboolean
+gtorch_shards_begin_again (GTorchModuleShards *self, GError **error)
+{
+  if (self->depth == 0)
+    {
+      if (!open_whole (self, error))
+        return FALSE;
+      gtorch_shards_push (self);
+    }
+  self->depth++;
+  return TRUE;
+}
+
+void
+gtorch_shards_end_again (GTorchModuleShards *self)
+{
+  if (--self->depth > 0)
+    return;
+  gtorch_shards_pop (self);
+  if (!gtorch_shards_keep (self) && self->reshard_after_forward && !self->is_open)
+    gtorch_shards_drop (self);
+  if (!self->is_open)
+    close_whole (self);
 }
 
 static GPtrArray *

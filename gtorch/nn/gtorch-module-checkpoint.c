@@ -74,7 +74,10 @@ checkpoint (GPtrArray *modules, GTorchTensor **inputs, gsize n_inputs, gboolean 
  * Calls the module, and calls it again in the backward pass instead of keeping what its operations save:
  * [func@checkpoint] says what the arguments mean.
  *
- * What the module counts in its buffers, such as [class@BatchNorm1d], it counts both times.
+ * What the module counts in its buffers, such as [class@BatchNorm1d], it counts both times. The second call
+ * computes with the tensors that the first one has used: in a replica ([func@replicate],
+ * [class@DataParallel]) with those of the replica, and within a call of a module with [class@ModuleShards]
+ * with whole parameters, which are gathered for it.
  *
  * ```c
  * y = gtorch_module_checkpoint (block, &x, 1, FALSE, TRUE, TRUE, TRUE, &error);

@@ -102,6 +102,39 @@ tap.add('functions_of_javascript_run_one_after_the_other', () => {
     tap.equal(net.norm.weight.get_device().to_string(), 'cuda:0');
 });
 
+const Again = GObject.registerClass(class Again extends GTorch.Module {
+    _init() {
+        super._init();
+        this.norm = new GTorch.GroupNorm({num_groups: 1, num_channels: 2});
+        this.kind = null;
+    }
+
+    forward(x) {
+        const call = value => this.norm.forward(value).mul(2);
+        return this.kind === null ? call(x) : GTorch.checkpoint(call, x, {use_reentrant: this.kind});
+    }
+});
+
+tap.add('checkpoints_compute_with_the_replica', () => {
+    const net = new Again(), model = new GTorch.DataParallel({module: net});
+    net.to(gpus[0]);
+    const gradients = kind => {
+        net.kind = kind;
+        net.zero_grad();
+        const x = rows(7).requires_grad_();
+        model.forward(x).square().sum().backward();
+        return [x.grad, net.norm.weight.grad, net.norm.bias.grad];
+    };
+    const wanted = gradients(null);
+    for (const kind of [false, true])
+        gradients(kind).forEach((one, i) => near(one, wanted[i]));
+    const module = new GTorch.DataParallel({module: new GTorch.GroupNorm({num_groups: 1, num_channels: 2})});
+    module.to(gpus[0]);
+    const x = rows(7).requires_grad_();
+    module.checkpoint([x], false).mul(2).square().sum().backward();
+    near(x.grad, wanted[0]);
+});
+
 tap.add('hooks_see_the_module', () => {
     const net = new GTorch.GroupNorm({num_groups: 1, num_channels: 2});
     net.to(gpus[0]);

@@ -8,6 +8,7 @@ using GTorch;
 /* A class of the program's own. */
 class Twice : GTorch.Module {
     private GroupNorm norm;
+    public bool checks = false;
 
     public Twice () throws GLib.Error {
         norm = new GroupNorm (1, 2);
@@ -17,7 +18,7 @@ class Twice : GTorch.Module {
     public override Tensor forward (Tensor input) throws GLib.Error {
         if (input.device.get_index () == 2 && input.numel == 6)
             throw new IOError.FAILED ("three rows");
-        return norm.forward (input).mul_scalar (2);
+        return (checks ? norm.checkpoint ({ input }, false) : norm.forward (input)).mul_scalar (2);
     }
 }
 
@@ -49,6 +50,12 @@ void run () throws GLib.Error {
     check_near (y.to_device (gpus[0]), alone, "other numbers");
     y.sum ().backward ();
     check (net.get_parameter ("norm.bias").grad.sum ().item_double () == 28, "another gradient");
+    var grad = net.get_parameter ("norm.weight").grad.clone ();
+    net.zero_grad ();
+    net.checks = true;
+    model.forward (x).sum ().backward ();
+    check_near (net.get_parameter ("norm.weight").grad, grad, "a gradient with a checkpoint");
+    net.checks = false;
     bool is_refused = false;
     try {
         model.forward (rows (9));

@@ -5,6 +5,7 @@
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
@@ -66,6 +67,41 @@ tap.add('parameters_are_parts', () => {
     tap.throws(() => shards.adopt(GTorch.ones([1]), layer.weight),
         error => error.message.includes('another one'));
     tap.equal(GTorch.ModuleShards.find(layer.weight), shards);
+});
+
+const Pair = GObject.registerClass(class Pair extends GTorch.Module {
+    _init(kind) {
+        super._init();
+        this.first = new GTorch.Linear({in_features: 3, out_features: 5});
+        this.second = new GTorch.Linear({in_features: 5, out_features: 2});
+        this.kind = kind; // of checkpoints; null for none
+    }
+
+    forward(x) {
+        const call = value => this.first.forward(value).tanh();
+        return this.second.forward(this.kind === null ? call(x)
+            : this.kind === 'module' ? this.first.checkpoint([x], false).tanh()
+                : GTorch.checkpoint(call, x, {use_reentrant: this.kind === 'reentrant'}));
+    }
+});
+
+tap.add('checkpoints_are_within_calls_of_sharded_modules', () => {
+    const train = kind => {
+        GTorch.manual_seed(3);
+        const net = new Pair(kind);
+        const shards = GTorch.ModuleShards.new(net, findGroup(), true, GTorch.DType.NONE, GTorch.DType.NONE,
+            GTorch.DType.NONE);
+        const x = GTorch.tensor([[1, 2, 3], [-1, 0, 1]], {dtype: GTorch.float32, requires_grad: true});
+        net.forward_many([x]).square().sum().backward();
+        const names = ['first.weight', 'first.bias', 'second.weight', 'second.bias'];
+        for (const name of names)
+            tap.assert(GTorch.ModuleShards.find(net.get_parameter(name)) === shards);
+        tap.throws(() => net.first.forward(x), error => error.message.includes('outside of a call'));
+        return [x.grad.toArray(), ...names.map(name => net.get_parameter(name).grad.toArray())];
+    };
+    const wanted = train(null);
+    for (const kind of ['module', 'recorded', 'reentrant'])
+        tap.equal(train(kind), wanted);
 });
 
 tap.add('values_are_exchanged', () => {

@@ -246,9 +246,10 @@ class Checked(torch.nn.Module):
         super().__init__()
         self.blocks = torch.nn.ModuleList([Block(7), Block(7)])
         self.norm, self.reentrant = torch.nn.LayerNorm(7), reentrant
+        self.scale = torch.nn.Parameter(torch.linspace(0.5, 1.5, 7))
 
     def part(self, x):
-        return torch.tanh(self.norm(x))
+        return torch.tanh(self.norm(x) * self.scale)
 
     def forward(self, x):
         for one in (*self.blocks, self.part):
@@ -268,8 +269,9 @@ def rank_checkpoints_are_within_sharded_modules():
 
     alone = made(None)
     (alone(x) ** 2).mean().backward()
-    for reentrant in (False, True):
-        for reshard in (None, True, False):
+    for reshard in (None, True, False):
+        plain = None
+        for reentrant in (None, False, True):
             net = made(reentrant)
             for block in net.blocks:
                 fully_shard(block, reshard_after_forward=reshard)
@@ -280,7 +282,21 @@ def rank_checkpoints_are_within_sharded_modules():
                 for p, q in zip(net.parameters(), alone.parameters()):
                     per = -(-q.shape[0] // N)
                     assert close(p.grad, q.grad[rank * per: (rank + 1) * per]), (reentrant, reshard)
-            assert net.norm.weight.shape[0] < 7
+                plain = plain or [p.grad.clone() for p in net.parameters()]
+                assert all(torch.equal(p.grad, grad) for p, grad in zip(net.parameters(), plain)), (reentrant, reshard)
+            assert net.norm.weight.shape[0] < 7 and net.scale.shape[0] < 7 and net.scale is next(net.parameters())
+
+
+def rank_checkpoints_see_what_unshard_shows():
+    """A backward pass between unshard() and reshard() leaves the whole parameters in place."""
+    torch.manual_seed(4)
+    net = fully_shard(Checked(False))
+    loss = (net(torch.rand(2, 7)) ** 2).mean()
+    net.unshard()
+    loss.backward()
+    assert net.scale.shape == (7,) and net.norm.weight.shape == (7,)
+    net.reshard()
+    assert net.scale.shape[0] < 7 and net.scale.grad.shape == net.scale.shape
 
 
 class Scaled(torch.nn.Module):

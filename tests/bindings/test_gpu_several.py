@@ -9,6 +9,7 @@ import time
 import gtorch.cuda.comm as comm
 import gtorch.multiprocessing as mp
 from gtorch.nn.parallel import DataParallel, data_parallel, gather, parallel_apply, replicate, scatter
+from gtorch.utils.checkpoint import checkpoint
 
 from gpus import elsewhere, equal, near, need, raises, tap, torch
 
@@ -236,6 +237,67 @@ def modules_are_applied_side_by_side():
     near(gather(results, 0), module(torch.ones(4, 4, device='cuda')))
     apart = replicate(module, [0, 1], detach=True)
     assert apart[0] is not module and not any(one.weight.requires_grad for one in apart)
+
+
+class Tied(nn.Module):
+    """Two layers with one weight, a frozen one, and one that is not called."""
+
+    def __init__(self, kind=None):
+        super().__init__()
+        self.first, self.second, self.unused = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.scale, self.norm = nn.Parameter(torch.linspace(0.5, 2, 4), requires_grad=False), nn.BatchNorm1d(4)
+        self.second.weight, self.kind = self.first.weight, kind
+
+    def part(self, x):
+        return torch.tanh(self.first(x)) * self.scale
+
+    def forward(self, x):
+        x = self.part(x) if self.kind is None else checkpoint(self.part, x, use_reentrant=self.kind)
+        return self.second(self.norm(x))
+
+
+@tap.case
+def parameters_are_sent_in_buffers():
+    need(3)
+    module = Tied().cuda()
+    home, copy = replicate(module, [0, 2])
+    assert home is module and copy.first.weight is copy.second.weight and copy.scale.get_device() == 2
+    assert [name for name, one in copy.named_parameters() if one.requires_grad] == [
+        name for name, one in module.named_parameters() if one.requires_grad]
+    first, last = copy.first.weight, copy.first.bias
+    assert last.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() and not first.is_leaf
+    places = {one.untyped_storage().data_ptr() for one in copy.buffers()}
+    assert len(places) == 3  # each by itself: they are written in place
+    with torch.no_grad():
+        apart = replicate(module, [0, 1])[1]
+    assert apart.first.weight.is_leaf and not apart.first.weight.requires_grad
+    alone = replicate(module, [0], detach=True)[0]
+    alone.first.weight.zero_()
+    assert module.first.weight.abs().sum().item() > 0
+    module.second.cuda(1)
+    raises(RuntimeError, 'on one device', replicate, module, [0, 1])
+    raises(RuntimeError, 'has no elements yet', replicate, nn.LazyLinear(2), [0, 1])
+
+
+@tap.case
+def checkpoints_compute_with_the_replica():
+    need(3)
+
+    def trained(kind):
+        torch.manual_seed(3)
+        module, x = Tied(kind).cuda(), torch.linspace(-1, 1, 32).reshape(8, 4).requires_grad_()
+        result = DataParallel(module)(x)
+        result.pow(2).sum().backward()
+        assert module.scale.grad is None and not module.unused.weight.grad.any()
+        return [result, x.grad, *(one.grad for one in module.parameters() if one.requires_grad)]
+
+    plain = trained(None)
+    assert plain[2].any()
+    for kind in (False, True):
+        found = trained(kind)
+        assert all(torch.equal(a, b) for a, b in zip(found[:2], plain))
+        for a, b in zip(found, plain):
+            near(a, b)
 
 
 @tap.case

@@ -5,13 +5,34 @@
 
 #include "config.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtorch/tensor/gtorch-tensor-private.h>
 
 #include "cuda-test.h"
 
 #define N_GPUS 3
 
+static gint n_ended; /* threads of replicas; atomic */
+
+static void
+count_ended (gpointer data)
+{
+  g_atomic_int_inc (&n_ended);
+}
+
+static GPrivate ending = G_PRIVATE_INIT (count_ended);
+
 /* --- a class of the program's own --- */
+
+typedef enum
+{
+  PLAIN,
+  CHECKPOINT,
+  REENTRANT,
+  SEQUENTIAL,
+} Calling;
 
 typedef struct
 {
@@ -19,8 +40,10 @@ typedef struct
   GTorchModule *layer;
   GThread *threads[N_GPUS]; /* that called it, by device */
   GTorchDevice *current[N_GPUS];
+  GTorchStream *streams[N_GPUS]; /* current ones; only compared */
   gboolean grads[N_GPUS];
-  gint failing; /* on this device it fails */
+  gint failing;    /* on this device it fails */
+  Calling calling; /* how it calls the layer */
 } TestNet;
 
 typedef GTorchModuleClass TestNetClass;
@@ -29,17 +52,32 @@ static GType test_net_get_type (void);
 
 G_DEFINE_TYPE (TestNet, test_net, GTORCH_TYPE_MODULE)
 
+static GTorchTensor *
+call_layer (TestNet *self, GTorchTensor *input, GError **error)
+{
+  GTorchModule *twice[] = { self->layer, self->layer };
+
+  return self->calling == PLAIN ? gtorch_module_forward (self->layer, input, error)
+         : self->calling == SEQUENTIAL
+             ? gtorch_checkpoint_sequential (twice, 2, 2, input, FALSE, TRUE, error)
+             : gtorch_module_checkpoint (self->layer, &input, 1, self->calling == REENTRANT, TRUE,
+                                         TRUE, TRUE, error);
+}
+
 /* The layer's output times a second input, if there is one. */
 static GTorchTensor *
 test_net_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
   TestNet *self = (TestNet *) module;
-  g_autoptr (GTorchTensor) output = gtorch_module_forward (self->layer, inputs[0], error);
+  g_autoptr (GTorchTensor) output = call_layer (self, inputs[0], error);
   const gint index = gtorch_device_get_index (gtorch_tensor_get_device (inputs[0]));
 
   self->threads[index] = g_thread_self ();
   self->current[index] = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, NULL);
+  self->streams[index] = gtorch_stream_get_current (gtorch_tensor_get_device (inputs[0]));
   self->grads[index] = gtorch_is_grad_enabled ();
+  if (index > 0)
+    g_private_set (&ending, self);
   if (index == self->failing)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "net: this one fails");
@@ -301,6 +339,117 @@ hooks_run_in_the_calling_thread (void)
   grad = weight_grad (module);
 }
 
+/* --- threads --- */
+
+static GTorchTensor *
+call_model (GTorchDataParallel *model, gint64 n)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (n);
+  GTorchTensor *output = gtorch_module_forward (GTORCH_MODULE (model), batch, &error);
+
+  g_assert_no_error (error);
+  return output;
+}
+
+/* Each call has the settings of its caller, which the threads do not keep. */
+static void
+threads_are_kept (void)
+{
+  g_autoptr (GError) error = NULL;
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GTorchDataParallel) model =
+      gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_autoptr (GTorchTensor) first = call_model (model, 6), second = NULL, third = NULL, few = NULL;
+  GThread *threads[N_GPUS];
+
+  g_assert_no_error (error);
+  memcpy (threads, net->threads, sizeof threads);
+  g_assert_true (gtorch_tensor_get_requires_grad (first) && net->grads[1] && net->grads[2]);
+  g_assert_true (gtorch_stream_is_default (net->streams[1]));
+  {
+    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+    g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (1), 0, &error);
+    g_autoptr (GTorchStreamGuard) streams = gtorch_stream_guard_new (stream);
+
+    g_assert_no_error (error);
+    second = call_model (model, 6);
+    g_assert_false (gtorch_tensor_get_requires_grad (second) || net->grads[1] || net->grads[2]);
+    g_assert_true (net->streams[1] == stream);
+  }
+  net->failing = 2;
+  {
+    g_autoptr (GTorchTensor) batch = rows (6);
+
+    g_assert_null (gtorch_module_forward (GTORCH_MODULE (model), batch, &error));
+    g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  }
+  net->failing = -1;
+  third = call_model (model, 9);
+  g_assert_true (gtorch_tensor_get_requires_grad (third) && net->grads[1] && net->grads[2]);
+  g_assert_true (gtorch_stream_is_default (net->streams[1]));
+  few = call_model (model, 2);
+  g_assert_cmpmem (threads, sizeof threads, net->threads, sizeof threads);
+  g_assert_true (threads[1] != threads[2] && threads[1] != threads[0]);
+  g_atomic_int_set (&n_ended, 0);
+  g_clear_object (&model);
+  g_assert_cmpint (g_atomic_int_get (&n_ended), ==, 2);
+}
+
+static gpointer
+call_often (gpointer model)
+{
+  gint i;
+
+  for (i = 0; i < 10; i++)
+    g_object_unref (call_model (model, 6));
+  return NULL;
+}
+
+static void
+several_threads_call_one_module (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = scale ();
+  g_autoptr (GTorchDataParallel) model = NULL;
+  GThread *threads[3];
+  guint i;
+
+  g_assert_true (gtorch_module_to (module, gpu (0), GTORCH_DTYPE_NONE, &error));
+  model = gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    threads[i] = g_thread_new ("caller", call_often, model);
+  for (i = 0; i < G_N_ELEMENTS (threads); i++)
+    g_thread_join (threads[i]);
+}
+
+/* The child of a fork has none of the threads, and waits for none. */
+static void
+children_have_no_threads (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (make_net (scale ()));
+  g_autoptr (GTorchDataParallel) model =
+      gtorch_data_parallel_new (module, all (), N_GPUS, NULL, 0, &error);
+  g_autoptr (GTorchTensor) output = call_model (model, 6), again = NULL;
+  gint status;
+  pid_t child;
+
+  child = fork ();
+  if (child == 0)
+    {
+      alarm (20);
+      g_object_unref (model);
+      _exit (0);
+    }
+  g_assert_cmpint (waitpid (child, &status, 0), ==, child);
+  g_assert_cmpint (status, ==, 0);
+  again = call_model (model, 6);
+  assert_near (again, output);
+}
+
 /* --- replicas --- */
 
 static void
@@ -370,14 +519,146 @@ computed_weights_have_replicas (gconstpointer is_parametrized)
                      : gtorch_module_apply_weight_norm (inner, "weight", 0, &error));
   g_assert_no_error (error);
   module = GTORCH_MODULE (make_net (g_steal_pointer (&inner)));
-  output = gtorch_data_parallel_call (module, &batch, 1, all (), 2, NULL, 0, &error);
+  alone = compute_alone (module, batch, &wanted);
+  for (((TestNet *) module)->calling = PLAIN; ((TestNet *) module)->calling <= CHECKPOINT;
+       ((TestNet *) module)->calling++)
+    {
+      g_clear_object (&output);
+      g_clear_object (&grad);
+      output = gtorch_data_parallel_call (module, &batch, 1, all (), 2, NULL, 0, &error);
+      g_assert_no_error (error);
+      go_backward (output);
+      grad = weight_grad (module);
+      g_assert_true (gtorch_module_zero_grad (module, TRUE, &error));
+      assert_near (output, alone);
+      assert_near (grad, wanted);
+    }
+}
+
+/* --- checkpoints --- */
+
+/* Returns the output of the module on all GPUs, and sets gradients. */
+static GTorchTensor *
+compute_divided (TestNet *net, Calling calling, GTorchTensor **weight, GTorchTensor **input)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (8);
+  GTorchModule *module = GTORCH_MODULE (net);
+  GTorchTensor *output;
+
+  net->calling = calling;
+  g_assert_true (gtorch_tensor_set_requires_grad (batch, TRUE, &error));
+  output = gtorch_data_parallel_call (module, &batch, 1, all (), N_GPUS, NULL, 0, &error);
   g_assert_no_error (error);
   go_backward (output);
-  grad = weight_grad (module);
+  *weight = weight_grad (module);
+  *input = gtorch_tensor_get_grad (batch);
   g_assert_true (gtorch_module_zero_grad (module, TRUE, &error));
-  alone = compute_alone (module, batch, &wanted);
-  assert_near (output, alone);
-  assert_near (grad, wanted);
+  return output;
+}
+
+static void
+assert_same_bits (GTorchTensor *a, GTorchTensor *b)
+{
+  g_autofree gdouble *these = read_doubles (gtorch_tensor_unwrap (a));
+  g_autofree gdouble *those = read_doubles (gtorch_tensor_unwrap (b));
+
+  g_assert_true (gtorch_impl_same_shape (gtorch_tensor_unwrap (a), gtorch_tensor_unwrap (b)));
+  g_assert_cmpmem (these, gtorch_tensor_unwrap (a)->numel * sizeof *these, those,
+                   gtorch_tensor_unwrap (b)->numel * sizeof *those);
+}
+
+static GPtrArray *
+never (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error)
+{
+  g_assert_not_reached ();
+}
+
+/* The second calls, in the thread of the backward pass, compute with the tensors of the replicas. */
+static void
+checkpoints_have_the_tensors_of_the_replica (void)
+{
+  /* here GObject makes the class, whose locks ThreadSanitizer does not see */
+  g_autoptr (GTorchFunction) unused = gtorch_checkpoint_function_new (never, NULL, NULL, FALSE);
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GTorchTensor) weight = NULL, input = NULL;
+  g_autoptr (GTorchTensor) output = compute_divided (net, PLAIN, &weight, &input);
+  g_autoptr (GTorchTensor) one_weight = NULL, one_input = NULL, one_output = NULL;
+  g_autoptr (GTorchTensor) twice_weight = NULL, twice_input = NULL, twice_output = NULL;
+  g_autoptr (GTorchTensor) alone = NULL, alone_weight = NULL, batch = rows (8);
+  Calling calling;
+
+  for (calling = CHECKPOINT; calling <= REENTRANT; calling++)
+    {
+      g_clear_object (&one_weight);
+      g_clear_object (&one_input);
+      g_clear_object (&one_output);
+      one_output = compute_divided (net, calling, &one_weight, &one_input);
+      g_assert_true (net->threads[1] != g_thread_self ());
+      assert_same_bits (one_output, output);
+      assert_same_bits (one_input, input);
+      /* a backward pass of its own adds to the parameters for each replica */
+      if (calling == REENTRANT)
+        assert_near (one_weight, weight);
+      else
+        assert_same_bits (one_weight, weight);
+    }
+  twice_output = compute_divided (net, SEQUENTIAL, &twice_weight, &twice_input);
+  alone = compute_alone (module, batch, &alone_weight);
+  assert_near (twice_output, alone);
+  assert_near (twice_weight, alone_weight);
+}
+
+/* The layer writes to its buffers when it is called, which are copies in a replica. */
+static void
+checkpoints_have_the_buffers_of_the_replica (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (make_net (batch_norm ()));
+  g_autoptr (GTorchTensor) count = NULL, weight = NULL, input = NULL, wanted = NULL, other = NULL;
+  g_autoptr (GTorchTensor) output = NULL, plain = NULL;
+  g_autofree gdouble *counts = NULL;
+
+  output = compute_divided ((TestNet *) module, CHECKPOINT, &weight, &input);
+  count = gtorch_module_get_buffer (module, "layer.num_batches_tracked", &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_tensor_get_device (count) == gpu (0));
+  counts = read_doubles (gtorch_tensor_unwrap (count));
+  g_assert_cmpfloat (counts[0], ==, 1); /* the second call ends before it counts */
+  plain = compute_divided ((TestNet *) module, PLAIN, &wanted, &other);
+  assert_same_bits (output, plain);
+  assert_same_bits (weight, wanted);
+  assert_same_bits (input, other);
+}
+
+/* The copies stay until the backward pass, when the replicas are gone, and no longer. */
+static void
+checkpoints_keep_the_tensors_of_the_replica (void)
+{
+  TestNet *net = make_net (scale ());
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (net);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) batch = rows (4), output = NULL;
+  g_autoptr (GPtrArray) replicas = NULL;
+  gpointer replica;
+
+  net->calling = CHECKPOINT;
+  replicas = gtorch_replicate (module, all (), 2, FALSE, &error);
+  g_assert_no_error (error);
+  {
+    g_autoptr (GTorchTensor) there = gtorch_tensor_to_device (batch, gpu (1), FALSE, &error);
+
+    output = gtorch_module_forward (replicas->pdata[1], there, &error);
+    g_assert_no_error (error);
+  }
+  replica = replicas->pdata[1];
+  g_object_add_weak_pointer (replica, &replica);
+  g_clear_pointer (&replicas, g_ptr_array_unref);
+  g_assert_null (replica);
+  go_backward (output);
+  g_object_unref (weight_grad (module));
+  g_clear_object (&output);
 }
 
 /* --- what is refused --- */
@@ -468,12 +749,18 @@ main (int argc, char **argv)
   ADD (settings_are_those_of_the_caller);
   ADD (several_inputs_are_divided);
   ADD (hooks_run_in_the_calling_thread);
+  ADD (threads_are_kept);
+  ADD (several_threads_call_one_module);
+  ADD (children_have_no_threads);
   ADD (buffers_are_those_of_the_first_device);
   ADD (replicas_have_copies);
   g_test_add_data_func ("/GTorch/CUDA/data-parallel/computed_weights_have_replicas", NULL,
                         computed_weights_have_replicas);
   g_test_add_data_func ("/GTorch/CUDA/data-parallel/parametrizations_have_replicas",
                         GINT_TO_POINTER (TRUE), computed_weights_have_replicas);
+  ADD (checkpoints_have_the_tensors_of_the_replica);
+  ADD (checkpoints_have_the_buffers_of_the_replica);
+  ADD (checkpoints_keep_the_tensors_of_the_replica);
   ADD (errors_name_the_device);
   ADD (bad_modules_are_refused);
   ADD (one_device_has_the_module);

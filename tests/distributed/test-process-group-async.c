@@ -113,8 +113,9 @@ cancelling_ends_the_wait_for_a_value (void)
 
   /* one that is cancelled before it begins is carried out, too, and errors name it */
   g_cancellable_cancel (cancelled);
-  gtorch_process_group_broadcast_variant_async (
-      group, rank == 0 ? g_variant_new_string ("w") : NULL, 0, cancelled, on_result, &never);
+  gtorch_process_group_broadcast_variant_async (group,
+                                                rank == 0 ? g_variant_new_string ("w") : NULL, 0,
+                                                cancelled, on_result, &never);
   if (size > 1 && rank == 1)
     {
       g_assert_null (gtorch_process_group_broadcast_variant (group, NULL, 0, &error));
@@ -131,8 +132,9 @@ cancelling_ends_the_wait_for_a_value (void)
         assert_variant (gtorch_process_group_recv_variant (group, 1, 4, &error), "true");
       gtorch_process_group_broadcast_variant_async (group, g_variant_new_string ("x"), 0, NULL,
                                                     on_result, &first);
-      assert_variant (
-          gtorch_process_group_broadcast_variant_finish (group, wait_for (&first), &error), "'x'");
+      assert_variant (gtorch_process_group_broadcast_variant_finish (group, wait_for (&first),
+                                                                     &error),
+                      "'x'");
       assert_variant (gtorch_process_group_broadcast_variant (group, g_variant_new_string ("y"), 0,
                                                               &error),
                       "'y'");

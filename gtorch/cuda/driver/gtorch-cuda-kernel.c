@@ -59,6 +59,7 @@ gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
 static G_GNUC_NO_INLINE CUfunction
 find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *place)
 {
+  CUkernel kernel = g_atomic_pointer_get (&self->kernel); /* other threads may set the same one */
   CUfunction function = NULL;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   gboolean found;
@@ -66,11 +67,11 @@ find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *pla
   gtorch_cuda_stall_begin ();
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   found = gtorch_cuda_device_activate (device, NULL)
-          && gtorch_cuda.cuKernelGetFunction (&function, self->kernel) == CUDA_SUCCESS;
+          && gtorch_cuda.cuKernelGetFunction (&function, kernel) == CUDA_SUCCESS;
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   gtorch_cuda_stall_end ();
   if (!found)
-    return (CUfunction) self->kernel; /* the launch reports what is wrong */
+    return (CUfunction) kernel; /* the launch reports what is wrong */
   g_atomic_pointer_set (place, function);
   return function;
 }

@@ -240,7 +240,12 @@ def _converted(value, dtype):
     return type(value)(_converted(one, dtype) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-_calls = threading.local()  # which modules are called, the outermost first
+_calls = threading.local()
+
+
+def _stack():
+    """Which modules this thread calls, the outermost first."""
+    return vars(_calls).setdefault('stack', [])
 
 
 class _State:
@@ -252,31 +257,35 @@ class _State:
                    for name in GTorch.Module.get_member_names(one, GTorch.MemberKind.PARAMETER)]
         self.parts = [(one, name, param) for one, name, param in members
                       if param is not None and GTorch.ModuleShards.find(param) is shards]
-        self.shown = [(one, name) for one, name, _param in self.parts if name in vars(one)]
+        self.shown = [part for part in self.parts if part[1] in vars(part[0])]
 
     def show(self, is_whole):
-        for one, name in self.shown:
-            one._gt_show(name, Computed.get_tensor(one, name))
+        for one, name, param in self.shown:
+            one._gt_show(name, Computed.get_tensor(one, name) if is_whole else param)
         if is_whole:
             opened[id(self)] = weakref.ref(self)
         else:
             opened.pop(id(self), None)
 
     def enter(self):
-        if 'stack' not in vars(_calls):
-            _calls.stack = []
+        stack = _stack()
         if self.depends:
-            self.shards.props.reshard_after_forward = bool(_calls.stack)
+            self.shards.props.reshard_after_forward = bool(stack)
         dist._run(self.shards.begin_forward)
-        _calls.stack.append(self)
+        stack.append(self)
         self.show(True)
 
     def leave(self):
-        stack = getattr(_calls, 'stack', [])
+        stack = _stack()
         if stack and stack[-1] is self:  # otherwise it could not be entered
             stack.pop()
             self.shards.end_forward()
             self.show(self in stack or self.is_open())
+
+    def is_shown(self):
+        """Whether attributes are whole at present."""
+        found = opened.get(id(self))
+        return found is not None and found() is self
 
     def is_open(self):
         """Whether attributes are whole outside of a call, by unshard()."""
@@ -285,24 +294,23 @@ class _State:
 
 @contextlib.contextmanager
 def _again(stack):
-    """The second call of a checkpoint finds the modules whole in whose calls the first one was."""
-    done = []
+    """The second call of a checkpoint: C has made the modules whole in whose calls the first one was, which their
+    attributes show."""
+    calls = _stack()
+    former = [one.is_shown() for one in stack]
+    calls.extend(stack)
     try:
         for one in stack:
-            reshards = one.shards.props.reshard_after_forward
-            depends, one.depends = one.depends, False
-            one.shards.props.reshard_after_forward = False  # what is saved is the checkpoint's
-            done.append((one, depends, reshards))
-            one.enter()
+            one.show(True)
         yield
     finally:
-        for one, depends, reshards in reversed(done):
-            one.leave()
-            one.shards.props.reshard_after_forward, one.depends = reshards, depends
+        del calls[len(calls) - len(stack):]
+        for one, was_shown in zip(stack, former):
+            one.show(was_shown)
 
 
 def _surroundings():
-    stack = list(getattr(_calls, 'stack', ()))
+    stack = list(_stack())
     return (lambda: _again(stack)) if stack else None
 
 
@@ -323,7 +331,7 @@ def _surround(module, shards, policy, depends):
         return _converted(output, policy.output_dtype)
 
     def before_inner(called, _inputs):
-        if shards.get_group() is not None and state not in getattr(_calls, 'stack', ()) and not state.is_open():
+        if shards.get_group() is not None and not state.is_shown():
             raise ValueError(f'{type(called).__name__} was called outside of a call of {type(module).__name__}, which '
                              'was given to fully_shard(), and has only the part of this rank: call that module, or '
                              'unshard() it, or name the method to register_fsdp_forward_method()')
@@ -333,7 +341,7 @@ def _surround(module, shards, policy, depends):
         module.__dict__[name] = types.MethodType(vars(FSDPModule)[name], module)
     module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
     module.register_forward_hook(after, always_call=True)
-    for one in {one for one, _name in state.shown if one is not module}:
+    for one in {one for one, _name, _param in state.shown if one is not module}:
         one.register_forward_pre_hook(before_inner, prepend=True)
 
 

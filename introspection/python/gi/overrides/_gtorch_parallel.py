@@ -9,7 +9,7 @@ import threading
 
 from gi.overrides import _gtorch_amp as amp
 from gi.overrides import _gtorch_comm as comm
-from gi.overrides._gtorch_context import GUARDS
+from gi.overrides._gtorch_context import GUARDS, no_grad
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_whole, cuda_device
 from gi.overrides._gtorch_device import CUDA
 
@@ -84,25 +84,59 @@ def _computed(value):
             yield from _computed(one)
 
 
-def _replica(network, device, detach):
-    """A copy of the module on a GPU whose parameters are computed from those of the module. It shares tensors that were
-    computed with gradients."""
-    if all(tensor.device == device for tensor in _tensors_of(network)) and not detach:
-        return network
-    attributes = [list(vars(module).values()) for module in network.modules()]
-    shared = {id(tensor): tensor for tensor in _computed(attributes)}
-    made = copy.deepcopy(network, shared).to(device)
-    for own, original in zip(made.parameters(), network.parameters()):
-        own.requires_grad_(False)
-        if original.requires_grad and not detach:
-            own.copy_(original)  # the gradients go to the original
+def _send(tensors, devices, size=comm.SIZE):
+    return comm.broadcast_coalesced(tensors, devices, size) if tensors else [()] * len(devices)
+
+
+def _made(copy, original):
+    return copy.clone() if copy is original else copy
+
+
+def _parameter(copy):
+    """A parameter with the elements of a copy, and gradients that go where those of the copy go."""
+    made = GTorch.Parameter.new(copy.detach(), False)
+    if copy.requires_grad:
+        made.copy_(copy)
     return made
 
 
+def _copies(network, devices, detach):
+    """The parameters and buffers of a module with what stands for them: a list of pairs for each GPU."""
+    trained, frozen = [], []
+    for one in network.parameters():
+        (trained if one.requires_grad and not detach else frozen).append(one)
+    buffers = list(network.buffers())
+    sent = _send(trained, devices)
+    with no_grad():
+        others = _send(frozen, devices)
+        values = _send(buffers, devices, 0)  # they are written in place
+        pairs = [[*((one, _parameter(_made(copy, one))) for one, copy in zip(frozen, some)),
+                  *((one, _made(copy, one)) for one, copy in zip(buffers, those))]
+                 for some, those in zip(others, values)]
+    for found, some in zip(pairs, sent):
+        found.extend((one, _parameter(copy)) for one, copy in zip(trained, some))
+    return pairs
+
+
+def _replica(network, pairs):
+    """A copy of the module with other parameters and buffers. It shares tensors that were computed with gradients."""
+    attributes = [list(vars(module).values()) for module in network.modules()]
+    memo = {id(tensor): tensor for tensor in _computed(attributes)}
+    memo.update((id(tensor), made) for tensor, made in pairs)
+    return copy.deepcopy(network, memo)
+
+
 def replicate(network, devices, detach=False):
-    """Copies of a module for several GPUs. The gradients of their parameters are added to those of the module, unless
-    @detach is set. On the GPU where the module is, it is used itself."""
-    return [_replica(network, cuda_device(device), detach) for device in devices]
+    """Copies of a module, whose tensors are on one device, for several GPUs. The gradients of their parameters are
+    added to those of the module, unless @detach is set. On the GPU where the module is, it is used itself.
+
+    Parameters are copied together, in buffers, and so are their gradients. All that require gradients get some,
+    which are zero if nothing was computed with them."""
+    devices = [cuda_device(device) for device in devices]
+    homes = {tensor.device for tensor in _tensors_of(network)}
+    others = [device for device in devices if detach or homes - {device}]
+    made = iter(_copies(network, others, detach) if others else ())
+    return [_replica(network, next(made)) if detach or homes - {device} else network for device in devices]
 
 
 class _Thread(threading.Thread):
