@@ -49,7 +49,8 @@ tap.add('numbers_are_multiplied_before', () => {
 tap.add('parameters_are_parts', () => {
     const layer = new GTorch.Linear({in_features: 3, out_features: 2});
     for (const made of [new GTorch.DistributedModule(GTorch.nn.Linear(2, 1), findGroup()),
-        new GTorch.DistributedModule(GTorch.nn.Linear(2, 1), findGroup(), 12, {find_unused_parameters: true})])
+        new GTorch.DistributedModule(GTorch.nn.Linear(2, 1), findGroup(), 12,
+            {find_unused_parameters: true})])
         tap.equal(made.forward(GTorch.ones([1, 2])).shape, [1, 1]);
     const shards = GTorch.ModuleShards.new(layer, findGroup(), true, GTorch.DType.NONE, GTorch.DType.NONE,
         GTorch.DType.NONE);

@@ -598,8 +598,8 @@ a_rank_that_is_late_is_named (void)
   g_assert_cmpint (lost_rank, ==, -1);
 }
 
-/* Finding a kernel waits for the GPU (“stall=1”), on which a collective waits for the other rank; so does the thread
- * that looks after the collective. */
+/* Finding a kernel waits for the GPU (“stall=1”), on which a collective waits for the other rank; so does
+ * the thread that looks after the collective. */
 static void
 a_call_of_the_driver_that_waits_ends (void)
 {

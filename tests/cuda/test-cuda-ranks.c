@@ -395,8 +395,8 @@ layers_are_divided (void)
 
 /* --- calls of the driver that wait for all GPUs --- */
 
-/* On a driver whose calls wait, as NVIDIA's do (“stall=1”), while other ranks have launched already: kernels are
- * loaded, memory of the host and a former group are given back, at other times in each rank. */
+/* On a driver whose calls wait, as NVIDIA's do (“stall=1”), while other ranks have launched already: kernels
+ * are loaded, memory of the host and a former group are given back, at other times in each rank. */
 static void
 ranks_that_wait_for_the_driver_go_on (void)
 {

@@ -10,9 +10,9 @@
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
  * in MiB; mode: the compute mode; peers: whether devices have peer access; borrow=1: the program's own
  * CPU code computes operations for which the fake has no loops; multiply=1: it has the kernels of matrix
- * products and of recurrent networks; stall=1: finding the function of a kernel for the first time and freeing
- * memory of the host wait for the work of all devices, and other calls wait meanwhile). As with NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders
- * devices.
+ * products and of recurrent networks; stall=1: finding the function of a kernel for the first time and
+ * freeing memory of the host wait for the work of all devices, and other calls wait meanwhile). As with
+ * NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders devices.
  *
  * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" replaces each seed by the fifth
  * other one of the same kind of order, and "jitter=500" delays calls and host functions by up to 500

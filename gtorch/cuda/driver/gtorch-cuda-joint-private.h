@@ -8,8 +8,9 @@
 G_BEGIN_DECLS
 
 /* Launches on several GPUs that wait for each other, as those of a collective do, by threads of this process.
- * Some calls of the driver wait until all GPUs are idle, and hold a lock that launches need: loading a kernel,
- * and freeing memory of the host. Between two launches of one collective such a call would never end.
+ * Some calls of the driver wait until all GPUs are idle, and hold a lock that launches need: loading a
+ * kernel, and freeing memory of the host. Between two launches of one collective such a call would never
+ * end.
  *
  * So the launches are bracketed by joint_begin () and joint_end (), and the calls by stall_begin () and
  * stall_end (): neither begins while one of the other kind goes on. */

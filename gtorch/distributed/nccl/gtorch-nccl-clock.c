@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Looking at the clock. A call of the driver may wait for a GPU that a collective occupies, because another rank
- * has died, and may hold a lock meanwhile for which the thread that looks after the operations waits. One
- * thread of the process, which calls neither the driver nor NCCL, gives up what that thread has not. */
+/* Looking at the clock. A call of the driver may wait for a GPU that a collective occupies, because another
+ * rank has died, and may hold a lock meanwhile for which the thread that looks after the operations waits.
+ * One thread of the process, which calls neither the driver nor NCCL, gives up what that thread has not. */
 
 #include "config.h"
 

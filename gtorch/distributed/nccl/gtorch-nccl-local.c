@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Ranks of a communicator that are threads of this process. The kernel of a collective occupies its GPU until
- * those of the other ranks have come, and calls of the driver in their threads may wait for that GPU: to load a
- * kernel, to free memory, to enqueue more than a queue holds. Therefore these ranks launch a collective when
- * all of them have come to it, and go on when all have launched it: what they call in between waits for
- * kernels that end without them.
+/* Ranks of a communicator that are threads of this process. The kernel of a collective occupies its GPU
+ * until those of the other ranks have come, and calls of the driver in their threads may wait for that GPU:
+ * to load a kernel, to free memory, to enqueue more than a queue holds. Therefore these ranks launch a
+ * collective when all of them have come to it, and go on when all have launched it: what they call in between
+ * waits for kernels that end without them.
  *
  * Messages are launched at once, since a rank may send before it receives. */
 

@@ -135,13 +135,14 @@ gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *o
 
 /* Begins to watch, unless that has been done. The lock must be held. */
 void gtorch_nccl_watch (NcclEngine *self);
-/* Completes the operation if the GPU is done with it. The lock must be held; it is released while the driver is
- * asked. While a communicator is aborted nothing is asked: the driver might answer only when all kernels have
- * ended. */
+/* Completes the operation if the GPU is done with it. The lock must be held; it is released while the
+ * driver is asked. While a communicator is aborted nothing is asked: the driver might answer only when all
+ * kernels have ended. */
 gboolean gtorch_nccl_op_poll (NcclOp *op);
 /* Takes what is done from the queue; returns the first operation that is not, or NULL. As above. */
 NcclOp *gtorch_nccl_comm_poll (NcclComm *comm);
-/* Gives the operation up: it is late (ncclSuccess), or has the error. Asks the other ranks, and waits for them. */
+/* Gives the operation up: it is late (ncclSuccess), or has the error. Asks the other ranks, and waits for
+ * them. */
 void gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state);
 /* Ends all operations with the error, tells the other ranks and the group, and aborts the communicators. */
 void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost,
