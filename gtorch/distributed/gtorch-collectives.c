@@ -56,6 +56,17 @@ gtorch_are_tensors (GTorchTensor **tensors, gsize n)
   return TRUE;
 }
 
+/* What the other ranks get, or what one of them alone gets the result of. */
+static gboolean
+is_only_read (GTorchProcessGroup *group, const GTorchCollective *self)
+{
+  const gboolean is_root = self->root == gtorch_process_group_get_rank (group);
+
+  return self->kind == GTORCH_COLLECTIVE_BROADCAST
+             ? is_root
+             : self->kind == GTORCH_COLLECTIVE_REDUCE && !is_root;
+}
+
 /* Takes a tensor among the inputs or outputs, if it can be. Another impl of the same memory: what happens
  * to the tensor afterwards, release included, does not touch what is under way. */
 gboolean
@@ -63,7 +74,7 @@ gtorch_collective_add_tensor (GTorchProcessGroup *group, GTorchCollective *self,
                               GTorchTensor *tensor, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-  const gboolean is_written = impls == self->outputs;
+  const gboolean is_written = impls == self->outputs && !is_only_read (group, self);
   const GTorchDeviceType wanted = gtorch_process_group_get_device_type (group);
   const gboolean is_first = self->inputs->len + self->outputs->len == 0;
   GTORCH_HOLD (impl);

@@ -92,7 +92,7 @@ typedef struct
 struct _GTorchEngine
 {
   const GTorchEngineClass *klass;
-  gboolean in_batch; /* between `begin_batch` and the end of the batch; set by the engine */
+  gboolean in_batch; /* a batch has begun; set by the engine, if it has `begin_batch` */
 };
 
 extern const GTorchEngineClass gtorch_mpi_engine;

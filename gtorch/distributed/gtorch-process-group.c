@@ -371,7 +371,7 @@ gtorch_process_group_check_call (GTorchProcessGroup *self, const GTorchCollectiv
                                  &local))
     return TRUE;
   if (is_lost)
-    gtorch_process_group_fail (self, local);
+    gtorch_process_group_fail (g_object_ref (self), local);
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }
