@@ -18,6 +18,7 @@
 #include "gtorch-ops-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
+#include "distributed/gtorch-mpi-meeting-private.h"
 #include "stream/gtorch-stream-private.h"
 
 #define MESSAGE     512
@@ -37,6 +38,7 @@ typedef struct
   gpointer comm;
   gboolean is_stuck; /* MPI still has an operation: the communicator stays */
   gint rank, size;
+  gchar id[GTORCH_MPI_ID]; /* the same on all ranks, and no other group's */
   GTorchStream *stream;
   GMutex lock;
   GHashTable *pair_streams; /* 2 * rank + direction -> GTorchStream */
@@ -136,29 +138,69 @@ mpi_free (GTorchEngine *engine)
   engine_unref ((MpiEngine *) engine);
 }
 
+gboolean
+gtorch_mpi_enter (void)
+{
+  g_mutex_lock (&mpi_lock);
+  if (!is_over)
+    return TRUE;
+  g_mutex_unlock (&mpi_lock);
+  return FALSE;
+}
+
+void
+gtorch_mpi_leave (void)
+{
+  g_mutex_unlock (&mpi_lock);
+}
+
+void
+gtorch_mpi_set_ended (GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), ENDED);
+}
+
+void
+gtorch_mpi_pause (guint n_looks)
+{
+  if (n_looks < N_SPINS)
+    g_thread_yield ();
+  else
+    g_usleep (MIN (FIRST_PAUSE << MIN (n_looks - N_SPINS, 16), LAST_PAUSE));
+}
+
+gint64
+gtorch_mpi_deadline (gdouble timeout)
+{
+  return timeout < 1e9 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC) : G_MAXINT64;
+}
+
+/* Of all ranks of the meeting, which come together first: MPI itself would wait for them without end. */
 static GTorchEngine *
-make_engine (const gint *ranks, guint n, guint number, GError **error)
+make_engine (GTorchMpiMeeting *meeting, GError **error)
 {
   const GTorchMpiTable *mpi = gtorch_mpi_load (error);
-  GTorchStream *stream = mpi == NULL ? NULL : gtorch_stream_new (gtorch_device_cpu (), 0, error);
+  g_autoptr (GTorchStream) stream =
+      mpi == NULL ? NULL : gtorch_stream_new (gtorch_device_cpu (), 0, error);
   gchar message[MESSAGE] = "";
   MpiEngine *self;
   gpointer comm;
   gint code;
   guint i;
 
-  if (stream == NULL)
+  if (stream == NULL || !gtorch_mpi_meet (meeting, error))
     return NULL;
-  code = 1;
-  g_mutex_lock (&mpi_lock);
-  if (is_over)
-    g_strlcpy (message, ENDED, sizeof message);
-  else
-    code = mpi->comm_new (ranks, (gint) n, (gint) number, &comm, message, sizeof message);
-  g_mutex_unlock (&mpi_lock);
+  if (!gtorch_mpi_enter ())
+    {
+      gtorch_mpi_set_ended (error);
+      return NULL;
+    }
+  code = mpi->comm_new (meeting->ranks, (gint) meeting->n,
+                        (gint) (g_str_hash (meeting->id) & G_MAXINT16), &comm, message,
+                        sizeof message);
+  gtorch_mpi_leave ();
   if (code != 0)
     {
-      g_object_unref (stream);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
       return NULL;
     }
@@ -167,15 +209,12 @@ make_engine (const gint *ranks, guint n, guint number, GError **error)
   self->ref_count = 1;
   self->comm = comm;
   self->rank = world_rank;
-  self->size = world_size;
-  if (ranks != NULL)
-    {
-      self->size = (gint) n;
-      for (i = 0; i < n; i++)
-        if (ranks[i] == world_rank)
-          self->rank = (gint) i;
-    }
-  self->stream = stream;
+  self->size = (gint) meeting->n;
+  g_strlcpy (self->id, meeting->id, sizeof self->id);
+  for (i = 0; i < meeting->n && meeting->ranks != NULL; i++)
+    if (meeting->ranks[i] == world_rank)
+      self->rank = (gint) i;
+  self->stream = g_steal_pointer (&stream);
   g_mutex_init (&self->lock);
   self->pair_streams = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
   return &self->parent;
@@ -228,6 +267,12 @@ static GTorchEngine *
 mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                GCancellable *cancellable, GError **error)
 {
+  static gint n_worlds;
+  GTorchMpiMeeting meeting = { .name = "process_group",
+                               .whole = "",
+                               .timeout = timeout,
+                               .deadline = gtorch_mpi_deadline (timeout),
+                               .cancellable = cancellable };
   GTorchEngine *engine;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || !init_mpi (error))
@@ -240,7 +285,12 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                    world_rank, world_size, *rank, *size);
       return NULL;
     }
-  engine = make_engine (NULL, 0, 0, error);
+  meeting.n = (guint) world_size;
+  meeting.own = world_rank;
+  if (!gtorch_mpi_join (&meeting, error))
+    return NULL;
+  meeting.number = g_atomic_int_add (&n_worlds, 1) + 1;
+  engine = make_engine (&meeting, error);
   if (engine == NULL)
     return NULL;
   *rank = world_rank;
@@ -249,9 +299,20 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
 }
 
 static GTorchEngine *
-mpi_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GError **error)
+mpi_new_part (GTorchEngine *whole, const gint *ranks, guint n, guint number, gdouble timeout,
+              GCancellable *cancellable, GError **error)
 {
-  return make_engine (ranks, n, number, error);
+  GTorchMpiMeeting meeting = { .name = "process_group_new_part",
+                               .whole = ((MpiEngine *) whole)->id,
+                               .number = (gint) number,
+                               .ranks = ranks,
+                               .n = n,
+                               .own = world_rank,
+                               .timeout = timeout,
+                               .deadline = gtorch_mpi_deadline (timeout),
+                               .cancellable = cancellable };
+
+  return make_engine (&meeting, error);
 }
 
 /* --- one collective, in the thread of its stream --- */
@@ -351,18 +412,14 @@ check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong 
   return FALSE;
 }
 
-/* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
- * get on. Returns FALSE also if the time is over; the buffers then belong to MPI. */
+/* Returns FALSE also if the time is over; the buffers then belong to MPI. */
 static gboolean
 carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
 {
   const GTorchMpiTable *mpi = gtorch_mpi_load (NULL);
-  const gint64 deadline = job->timeout < 1e9
-                              ? g_get_monotonic_time () + (gint64) (job->timeout * G_USEC_PER_SEC)
-                              : G_MAXINT64;
+  const gint64 deadline = gtorch_mpi_deadline (job->timeout);
   gchar message[MESSAGE] = "";
   gpointer request = NULL;
-  gulong pause = FIRST_PAUSE;
   gint is_done = 0, source = -1, code;
   glong n_bytes = 0;
   guint n;
@@ -392,13 +449,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
                        job->collective->name, job->rank, job->timeout, job->work->sequence);
           return FALSE;
         }
-      if (n < N_SPINS)
-        g_thread_yield ();
-      else
-        {
-          g_usleep (pause);
-          pause = MIN (2 * pause, LAST_PAUSE);
-        }
+      gtorch_mpi_pause (n);
     }
   if (code == 0)
     return check_received (job, transfer, source, n_bytes, error);
