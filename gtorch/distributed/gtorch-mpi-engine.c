@@ -7,12 +7,10 @@
 
 #include "config.h"
 
-#include <dlfcn.h>
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/gtorch-environment-private.h"
 #include "base/gtorch-error.h"
 #include "device/gtorch-device.h"
 #include "gtorch-ops-private.h"
@@ -23,7 +21,6 @@
 
 #define MESSAGE     512
 #define ENDED       "MPI has ended"
-#define MODULE      "libgtorch-mpi-1.so"
 #define MAX_COUNT   (1 << 30) /* elements of one transfer; MPI counts in int */
 #define N_SPINS     200       /* tests without a pause */
 #define FIRST_PAUSE 20        /* microseconds */
@@ -60,62 +57,6 @@ static GMutex mpi_lock;
 static gint world_rank, world_size;
 static gint is_over; /* nothing may call MPI any more; written with the lock */
 static gint n_jobs;  /* operations that have been enqueued and have not ended */
-
-static const GTorchMpiTable *
-open_module (GError **error)
-{
-  const gchar *folder = gtorch_getenv ("GTORCH_MODULE_PATH");
-  g_autofree gchar *path = NULL;
-  const GTorchMpiTable *table = NULL;
-  gpointer module;
-  Dl_info info;
-
-  if (folder != NULL)
-    path = g_build_filename (folder, MODULE, NULL);
-  else if (dladdr ((gpointer) gtorch_mpi_load, &info) != 0)
-    {
-      g_autofree gchar *own = g_path_get_dirname (info.dli_fname);
-
-      path = g_build_filename (own, "gtorch-1", MODULE, NULL);
-    }
-  module = path == NULL ? NULL : gtorch_library_open (path, RTLD_NOW | RTLD_GLOBAL);
-  if (module != NULL)
-    table = dlsym (module, GTORCH_MPI_TABLE);
-  if (table != NULL && table->abi == GTORCH_MPI_ABI)
-    return table;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
-                  "with its headers (Debian: libopenmpi-dev)"),
-               path != NULL ? path : MODULE,
-               module == NULL ? gtorch_library_error () : _ ("it is of another version"));
-  return NULL;
-}
-
-const GTorchMpiTable *
-gtorch_mpi_load (GError **error)
-{
-  static GMutex lock;
-  static const GTorchMpiTable *table;
-
-  g_mutex_lock (&lock);
-  if (table == NULL)
-    table = open_module (error);
-  g_mutex_unlock (&lock);
-  return table;
-}
-
-gboolean
-gtorch_mpi_is_launched (void)
-{
-  static const gchar *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
-                                        "MPI_LOCALNRANKS" };
-  gsize i;
-
-  for (i = 0; i < G_N_ELEMENTS (names); i++)
-    if (gtorch_getenv (names[i]) != NULL)
-      return TRUE;
-  return FALSE;
-}
 
 static void
 engine_unref (MpiEngine *self)
@@ -175,35 +116,16 @@ gtorch_mpi_deadline (gdouble timeout)
   return timeout < 1e9 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC) : G_MAXINT64;
 }
 
-/* Of all ranks of the meeting, which come together first: MPI itself would wait for them without end. */
 static GTorchEngine *
 make_engine (GTorchMpiMeeting *meeting, GError **error)
 {
-  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
-  g_autoptr (GTorchStream) stream =
-      mpi == NULL ? NULL : gtorch_stream_new (gtorch_device_cpu (), 0, error);
-  gchar message[MESSAGE] = "";
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, error);
+  gpointer comm = stream == NULL ? NULL : gtorch_mpi_meet (meeting, error);
   MpiEngine *self;
-  gpointer comm;
-  gint code;
   guint i;
 
-  if (stream == NULL || !gtorch_mpi_meet (meeting, error))
+  if (comm == NULL)
     return NULL;
-  if (!gtorch_mpi_enter ())
-    {
-      gtorch_mpi_set_ended (error);
-      return NULL;
-    }
-  code = mpi->comm_new (meeting->ranks, (gint) meeting->n,
-                        (gint) (g_str_hash (meeting->id) & G_MAXINT16), &comm, message,
-                        sizeof message);
-  gtorch_mpi_leave ();
-  if (code != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
-      return NULL;
-    }
   self = g_new0 (MpiEngine, 1);
   self->parent.klass = &gtorch_mpi_engine;
   self->ref_count = 1;
@@ -245,24 +167,6 @@ before_end (int is_aborted)
   return TRUE;
 }
 
-static gboolean
-init_mpi (GError **error)
-{
-  static gboolean is_ready;
-  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
-  gchar message[MESSAGE] = "";
-
-  if (mpi == NULL)
-    return FALSE;
-  g_mutex_lock (&mpi_lock);
-  if (!is_ready)
-    is_ready = mpi->init (&world_rank, &world_size, before_end, message, sizeof message) == 0;
-  g_mutex_unlock (&mpi_lock);
-  if (!is_ready)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
-  return is_ready;
-}
-
 static GTorchEngine *
 mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                GCancellable *cancellable, GError **error)
@@ -274,9 +178,15 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                                .deadline = gtorch_mpi_deadline (timeout),
                                .cancellable = cancellable };
   GTorchEngine *engine;
+  gint own, all;
 
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !init_mpi (error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !gtorch_mpi_start (&meeting, before_end, &own, &all, error))
     return NULL;
+  g_mutex_lock (&mpi_lock);
+  world_rank = own;
+  world_size = all;
+  g_mutex_unlock (&mpi_lock);
   if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

@@ -7,6 +7,8 @@
 
 #include <gio/gio.h>
 
+#include "distributed/mpi/gtorch-mpi-table-private.h"
+
 G_BEGIN_DECLS
 
 #define GTORCH_MPI_ID 33
@@ -25,12 +27,16 @@ typedef struct
   gchar id[GTORCH_MPI_ID]; /* set: the new group, the same on all ranks */
 } GTorchMpiMeeting;
 
+/* Starts MPI, unless it is there; of the meeting it looks at how long to wait. */
+gboolean gtorch_mpi_start (const GTorchMpiMeeting *meeting, GTorchMpiEnd before_end, gint *rank,
+                           gint *size, GError **error);
+
 /* Connects all ranks for their meetings, before the first one: they may come in any order. A call that has
  * failed may be repeated. */
 gboolean gtorch_mpi_join (const GTorchMpiMeeting *meeting, GError **error);
 
-/* Waits until all ranks are here with the same list. They all get an error otherwise, which says what differs,
- * or who is missing. */
-gboolean gtorch_mpi_meet (GTorchMpiMeeting *meeting, GError **error);
+/* Waits until all ranks are here with the same list, and makes a communicator of them. They all get an error
+ * otherwise, which says what differs, or who is missing. */
+gpointer gtorch_mpi_meet (GTorchMpiMeeting *meeting, GError **error);
 
 G_END_DECLS

@@ -11,7 +11,9 @@
  * not wait when they come.
  *
  * All letters of a process are in one list, since several threads may be making groups. A letter is for the
- * meeting of the same number of the same group. All that is static is protected by the lock of MPI. */
+ * meeting of the same number of the same group. Then MPI makes one group after the other, in the order in which
+ * the heads agreed: a process that waits within MPI for the others of a group cannot make another one. All that
+ * is static is protected by the lock of MPI. */
 
 #include "config.h"
 
@@ -68,7 +70,8 @@ typedef struct
   gint head;
   gboolean *has_come;
   guint n_missing;
-  Kind outcome; /* AGREED or REFUSED */
+  Kind outcome;  /* AGREED or REFUSED */
+  guint64 order; /* of what was agreed in this process */
   Reason reason;
   gchar text[TEXT];
   gint64 left;            /* when this rank has written so */
@@ -76,6 +79,8 @@ typedef struct
 } Meeting;
 
 static GQueue received = G_QUEUE_INIT;
+static GList *meetings; /* Meeting: those under way, until MPI has made the group */
+static guint64 n_agreed;
 static GHashTable *refused; /* "WHOLE/NUMBER" of what this rank has refused as the head */
 
 /* --- lists of ranks --- */
@@ -208,6 +213,28 @@ write_to_head (Meeting *self, Kind kind, gboolean is_cancelled)
 }
 
 static void
+agree (Meeting *self)
+{
+  self->outcome = AGREED;
+  self->order = ++n_agreed;
+}
+
+static void
+on_agreed (gint from, const Letter *letter)
+{
+  GList *link;
+
+  for (link = meetings; link != NULL; link = link->next)
+    {
+      Meeting *one = link->data;
+
+      if (one->head == from && one->given->number == letter->number && one->outcome == 0
+          && strcmp (one->given->whole, letter->whole) == 0)
+        agree (one);
+    }
+}
+
+static void
 receive (Meeting *self)
 {
   gint is_there = 1;
@@ -216,13 +243,13 @@ receive (Meeting *self)
     {
       Received *one = g_new0 (Received, 1);
 
-      if (self->mpi->take (&one->from, &one->letter, sizeof one->letter, &is_there, self->failure,
-                           sizeof self->failure)
-              == 0
-          && is_there)
+      self->mpi->take (&one->from, &one->letter, sizeof one->letter, &is_there, self->failure,
+                       sizeof self->failure);
+      is_there = is_there && self->failure[0] == '\0';
+      if (is_there && one->letter.kind == AGREED)
+        on_agreed (one->from, &one->letter);
+      else if (is_there)
         g_queue_push_tail (&received, g_steal_pointer (&one));
-      else
-        is_there = 0;
       g_free (one);
     }
 }
@@ -326,6 +353,23 @@ was_refused (const Letter *letter)
   return refused != NULL && g_hash_table_contains (refused, key);
 }
 
+/* Whether it has come to another meeting and does not wait there any longer. */
+static gboolean
+has_left (gint from, const Letter *letter)
+{
+  GList *link;
+
+  for (link = received.head; link != NULL; link = link->next)
+    {
+      const Received *one = link->data;
+
+      if (one->from == from && one->letter.kind == LEAVES && one->letter.number == letter->number
+          && strcmp (one->letter.whole, letter->whole) == 0)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 /* Returns whether the letter is done with. */
 static gboolean
 look_at (Meeting *self, gint from, const Letter *letter)
@@ -333,15 +377,10 @@ look_at (Meeting *self, gint from, const Letter *letter)
   const GTorchMpiMeeting *given = self->given;
   const gint position = position_of (given, from);
 
-  if (letter->kind == AGREED || letter->kind == REFUSED)
+  if (letter->kind == REFUSED)
     {
       if (letter->number == given->number && from == self->head)
-        {
-          if (letter->kind == AGREED)
-            self->outcome = AGREED;
-          else
-            refuse (self, letter->reason, g_strndup (letter->text, TEXT - 1));
-        }
+        refuse (self, letter->reason, g_strndup (letter->text, TEXT - 1));
       return letter->number <= given->number;
     }
   if (letter->number > given->number)
@@ -353,7 +392,7 @@ look_at (Meeting *self, gint from, const Letter *letter)
     }
   if (letter->number < given->number)
     {
-      if (letter->kind == COMES && !was_refused (letter))
+      if (letter->kind == COMES && !was_refused (letter) && !has_left (from, letter))
         on_differs (self, from, letter);
     }
   else if (memcmp (letter->list, self->list, sizeof self->list) != 0)
@@ -436,23 +475,50 @@ give_up (Meeting *self, gboolean is_cancelled, gint64 now)
     }
 }
 
-static void
+/* Returns whether the meeting is over. */
+static gboolean
 take_step (Meeting *self, gboolean is_first)
 {
   const GTorchMpiMeeting *given = self->given;
   const gint64 now = g_get_monotonic_time ();
   const gboolean is_cancelled = g_cancellable_is_cancelled (given->cancellable);
 
-  if (is_first && given->own != self->head)
-    write_to_head (self, COMES, FALSE);
+  if (is_first)
+    {
+      meetings = g_list_prepend (meetings, self);
+      if (given->own != self->head)
+        write_to_head (self, COMES, FALSE);
+    }
   receive (self);
   look_at_letters (self);
   if (self->outcome == 0 && given->own == self->head && self->n_missing == 0)
-    self->outcome = AGREED;
+    agree (self);
   if (self->outcome == 0 && (is_cancelled || now > given->deadline))
     give_up (self, is_cancelled, now);
   if (self->outcome != 0 && given->own == self->head)
     tell_all (self);
+  if (self->outcome == REFUSED || self->failure[0] != '\0')
+    meetings = g_list_remove (meetings, self);
+  return self->outcome != 0 || self->failure[0] != '\0';
+}
+
+/* Where it is its turn. Returns whether it was. */
+static gboolean
+make_comm (Meeting *self, gpointer *comm)
+{
+  const GTorchMpiMeeting *given = self->given;
+  GList *link;
+
+  receive (self);
+  for (link = meetings; link != NULL; link = link->next)
+    if (((Meeting *) link->data)->order != 0 && ((Meeting *) link->data)->order < self->order)
+      return FALSE;
+  if (self->failure[0] == '\0')
+    self->mpi->comm_new (given->ranks, (gint) given->n,
+                         (gint) (g_str_hash (given->id) & G_MAXINT16), comm, self->failure,
+                         sizeof self->failure);
+  meetings = g_list_remove (meetings, self);
+  return TRUE;
 }
 
 static gboolean
@@ -515,27 +581,30 @@ report (Meeting *self, GError **error)
   return FALSE;
 }
 
-gboolean
+gpointer
 gtorch_mpi_meet (GTorchMpiMeeting *meeting, GError **error)
 {
   g_autofree gboolean *has_come = g_new0 (gboolean, meeting->n);
   Meeting self = { .given = meeting, .mpi = gtorch_mpi_load (NULL), .has_come = has_come };
+  gboolean is_over = FALSE, has_comm = FALSE;
+  gpointer comm = NULL;
   guint n;
 
   find_ids (&self, meeting);
   has_come[position_of (meeting, meeting->own)] = TRUE;
   self.n_missing = meeting->n - 1;
-  for (n = 0; self.outcome == 0 && self.failure[0] == '\0'; n++)
+  for (n = 0; !has_comm; n++)
     {
       if (n > 0)
         gtorch_mpi_pause (n);
       if (!gtorch_mpi_enter ())
         {
           gtorch_mpi_set_ended (error);
-          return FALSE;
+          return NULL;
         }
-      take_step (&self, n == 0);
+      is_over = is_over || take_step (&self, n == 0);
+      has_comm = is_over && (self.outcome != AGREED || make_comm (&self, &comm));
       gtorch_mpi_leave ();
     }
-  return report (&self, error);
+  return report (&self, error) ? comm : NULL;
 }
