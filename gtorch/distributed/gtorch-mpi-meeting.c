@@ -333,9 +333,8 @@ on_differs (Meeting *self, gint from, const Letter *letter)
       if (letter->number < self->given->number || letter->ranks[i] == from
           || position_of (self->given, letter->ranks[i]) < 0)
         post_refusal (self, letter->ranks[i], letter->number, text);
-  /* a rank that is no member, and one that this rank does not decide for, is told; that is all */
-  if (self->given->own == self->head
-      && (letter->number == self->given->number || position_of (self->given, from) >= 0))
+  /* a rank that has no part in the group is told, and does not stop the others */
+  if (self->given->own == self->head && position_of (self->given, from) >= 0)
     refuse (self, DIFFERS, g_steal_pointer (&text));
 }
 
