@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The least rank of the list is the head. The others write to it that they COME, with their list, and wait for
- * what it decides: that all have AGREED, or that the group is REFUSED, and why. It decides once: when all have
- * come, when one differs, or when the time of one of them is over. A rank whose time is over, or that is
+/* The least rank of the list is the head. The others write to it that they COME, with their list, and wait
+ * for what it decides: that all have AGREED, or that the group is REFUSED, and why. It decides once: when all
+ * have come, when one differs, or when the time of one of them is over. A rank whose time is over, or that is
  * cancelled, does not just go: it writes that it LEAVES and waits a little for the decision, which may have
  * been made before. So nobody begins what another one has given up, unless a letter takes longer than GRACE.
  *
- * A refusal is written to all of the list, also to those that have not come: it waits for them, and they need
- * not wait when they come.
+ * A refusal is written to all of the list, also to those that have not come: it is there when they come, and
+ * they need not wait.
  *
  * All letters of a process are in one list, since several threads may be making groups. A letter is for the
- * meeting of the same number of the same group. Then MPI makes one group after the other, in the order in which
- * the heads agreed: a process that waits within MPI for the others of a group cannot make another one. All that
- * is static is protected by the lock of MPI. */
+ * meeting of the same number of the same group. Then MPI makes one group after the other, in the order in
+ * which the heads agreed: a process that waits within MPI for the others of a group cannot make another one.
+ * All that is static is protected by the lock of MPI. */
 
 #include "config.h"
 

@@ -75,8 +75,8 @@ gtorch_mpi_is_launched (void)
 
 /* --- starting --- */
 
-/* MPI waits for all processes when it starts, without end, so that it does so in a thread. One that has waited
- * in vain stays; the next attempt waits for it. */
+/* MPI waits for all processes when it starts, without end, so that it does so in a thread. One that has
+ * waited in vain stays; the next attempt waits for it. */
 typedef struct
 {
   GMutex lock;

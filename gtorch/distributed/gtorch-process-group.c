@@ -726,8 +726,8 @@ gtorch_process_group_make_part (GTorchProcessGroup *self, const gint64 *ranks, g
  * that are not named: their group has the rank -1, and each operation of it is an error.
  *
  * With mpi, the processes that are named wait for each other, for @timeout at most, and compare what they
- * make. If one does not come, or gives other @ranks, all get an error, and so does the late one when it comes.
- * Other groups can be made after that: of the processes that are there, say.
+ * make. If one does not come, or gives other @ranks, all get an error, and so does the late one when it
+ * comes. Other groups can be made after that: of the processes that are there, say.
  *
  * Returns: (transfer full): a new group, or %NULL with @error set: %G_IO_ERROR_TIMED_OUT with the ranks that
  *   are missing, %GTORCH_ERROR_FAILED if the ranks differ

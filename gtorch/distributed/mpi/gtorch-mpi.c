@@ -272,8 +272,8 @@ version (void)
 
 /* --- communicators --- */
 
-/* Where others do not come, the communicator is under way until they do: it cannot be taken back, and the next
- * attempt goes on with it. */
+/* Where others do not come, the communicator is under way until they do: it cannot be taken back, and the
+ * next attempt goes on with it. */
 static int
 join (int *is_done, char *message, size_t size)
 {
