@@ -47,7 +47,8 @@
  * [method@ProcessGroup.broadcast_variant_async], follow one another in the order in which they were called,
  * and until they have ended the group refuses other collectives, with %GTORCH_ERROR_INVALID; messages are
  * refused only between the same ranks with the same tag. Cancelling ends the wait at once. What the ranks
- * exchange is carried out in any case, since the others count on it.
+ * exchange is carried out in any case, since the others count on it; only a group of mpi is not made, and the
+ * others get an error.
  *
  * A program waits for its operations before it ends. With mpi, a program that ends well and has not
  * waited does so for at most five seconds; what other ranks have not begun by then is abandoned, with a
