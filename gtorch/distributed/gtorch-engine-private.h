@@ -67,9 +67,10 @@ typedef struct
   /* For all ranks of the job. Sets rank and size if the engine knows them (they are -1 otherwise). */
   GTorchEngine *(*new_world) (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                               GCancellable *cancellable, GError **error);
-  /* For some ranks, which are the only ones to call it. */
-  GTorchEngine *(*new_part) (GTorchEngine *world, const gint *ranks, guint n, guint number,
-                             GError **error);
+  /* For some ranks, which are the only ones to call it. The number is that of the part among those of
+   * `whole`, and the ranks are of the group of all. */
+  GTorchEngine *(*new_part) (GTorchEngine *whole, const gint *ranks, guint n, guint number,
+                             gdouble timeout, GCancellable *cancellable, GError **error);
   void (*free) (GTorchEngine *engine);
   /* Enqueues the collective, behind the current stream's work on its tensors, takes it, and lets its
    * outputs wait for it. */

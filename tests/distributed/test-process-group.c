@@ -718,8 +718,9 @@ a_rank_that_does_not_come_is_an_error (void)
   g_autoptr (GError) error = NULL;
   gint n_failed = 0;
 
-  other = gtorch_process_group_new ("mpi", NULL, -1, -1, 0.3, NULL, &error);
+  other = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
   g_assert_no_error (error);
+  g_assert_true (gtorch_process_group_set_timeout (other, 0.3, &error));
   if (size == 1)
     return;
   if (rank != 0)
