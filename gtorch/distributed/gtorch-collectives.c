@@ -231,12 +231,13 @@ gtorch_collective_check_overlap (GTorchCollective *self, GError **error)
   return TRUE;
 }
 
-/* Takes the collective. */
 GTorchWork *
-gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+gtorch_collective_begin_part (GTorchProcessGroup *group, GTorchCollective *collective,
+                              GError **error)
 {
   g_autoptr (GTorchCollective) owned = collective;
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
+  g_auto (GTorchNamedCollective) transfer = { { 0 } };
   g_autoptr (GTorchWork) work = NULL;
 
   if (engine == NULL || !gtorch_group_calls_check_collective (group, collective, error)
@@ -248,9 +249,20 @@ gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective
                                          || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
   if (!gtorch_process_group_check_call (group, collective, gtorch_work_get_sequence (work), error))
     return NULL;
+  if (!engine->klass->names_transfers && !engine->in_batch)
+    gtorch_transfer_named_begin (&transfer, engine->klass, collective);
   if (!engine->klass->start (engine, group, g_steal_pointer (&owned), work, error))
     return NULL;
   return g_steal_pointer (&work);
+}
+
+GTorchWork *
+gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+{
+  g_auto (GTorchNamedCollective) named = { { 0 } };
+
+  gtorch_collective_named_begin (&named, collective->name, &collective, 1);
+  return gtorch_collective_begin_part (group, collective, error);
 }
 
 /* Takes the collective; NULL is one that could not be made. */

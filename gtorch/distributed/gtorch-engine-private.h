@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "base/gtorch-observer-named-private.h"
 #include "device/gtorch-device.h"
 #include "distributed/gtorch-process-group.h"
 #include "distributed/gtorch-work-private.h"
@@ -88,6 +89,8 @@ typedef struct
   void (*drop_batch) (GTorchEngine *engine, const GError *reason);
   gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
   gboolean has_factor;     /* whether it multiplies before it adds up */
+  gboolean
+      names_transfers; /* whether it tells observers of each transfer, in the thread that moves the data */
 } GTorchEngineClass;
 
 struct _GTorchEngine
@@ -100,6 +103,24 @@ extern const GTorchEngineClass gtorch_mpi_engine;
 
 /* Adds an engine of a folder below this one, when the library is loaded. */
 void gtorch_engine_register (const GTorchEngineClass *klass);
+
+/* What observers are told of, until the end of the block:
+ * g_auto (GTorchNamedCollective) named = { { 0 } };
+ * It keeps the tensors, since the collective may be over first. */
+typedef struct
+{
+  GTorchNamed named;
+  GPtrArray *tensors; /* NULL: nobody observes */
+} GTorchNamedCollective;
+
+/* Of the program's call, for one collective or several of a kind. */
+void gtorch_collective_named_begin (GTorchNamedCollective *self, const gchar *name,
+                                    GTorchCollective *const *collectives, guint n);
+/* Of what the engine does for it. */
+void gtorch_transfer_named_begin (GTorchNamedCollective *self, const GTorchEngineClass *klass,
+                                  const GTorchCollective *collective);
+void gtorch_named_collective_end (GTorchNamedCollective *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchNamedCollective, gtorch_named_collective_end)
 
 /* Called by engines, in any thread: no further operation begins, and signals are emitted. Takes the group:
  * the reference is dropped in its context. */

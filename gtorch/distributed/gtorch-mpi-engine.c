@@ -593,8 +593,15 @@ run_job (gpointer data, GError **error)
   Job *job = data;
   GError *local = NULL;
   GTorchProcessGroup *group;
+  gboolean success;
 
-  if (run_collective (job, &local))
+  {
+    g_auto (GTorchNamedCollective) named = { { 0 } };
+
+    gtorch_transfer_named_begin (&named, &gtorch_mpi_engine, job->collective);
+    success = run_collective (job, &local);
+  }
+  if (success)
     {
       gtorch_work_state_complete (job->work, NULL);
       return TRUE;
@@ -737,4 +744,5 @@ const GTorchEngineClass gtorch_mpi_engine = { .name = "mpi",
                                               .new_part = mpi_new_part,
                                               .free = mpi_free,
                                               .start = mpi_start,
-                                              .has_any_source = TRUE };
+                                              .has_any_source = TRUE,
+                                              .names_transfers = TRUE };

@@ -544,6 +544,72 @@ text_of_all (void)
   return g_string_free (text, FALSE);
 }
 
+/* --- profiles --- */
+
+static GTorchProfileRow *
+find_row (GTorchProfileList *rows, const gchar *key)
+{
+  guint i;
+
+  for (i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (rows)); i++)
+    {
+      g_autoptr (GTorchProfileRow) row = g_list_model_get_item (G_LIST_MODEL (rows), i);
+
+      if (g_str_equal (gtorch_profile_row_get_key (row), key))
+        return g_steal_pointer (&row);
+    }
+  return NULL;
+}
+
+static void
+assert_row (GTorchProfileList *rows, const gchar *key, GTorchProfileKind kind, guint64 count,
+            const gchar *shapes)
+{
+  g_autoptr (GTorchProfileRow) row = find_row (rows, key);
+
+  g_assert_nonnull (row);
+  g_assert_cmpint (gtorch_profile_row_get_kind (row), ==, kind);
+  g_assert_cmpuint (gtorch_profile_row_get_count (row), ==, count);
+  g_assert_cmpstr (gtorch_profile_row_get_input_shapes (row), ==, shapes);
+  g_assert_cmpfloat (gtorch_profile_row_get_cpu_time_total (row), >, 0);
+  g_assert_true (gtorch_profile_row_get_is_asynchronous (row)
+                 == (kind == GTORCH_PROFILE_KIND_TRANSFER));
+  if (kind == GTORCH_PROFILE_KIND_TRANSFER) /* beside what the program does */
+    g_assert_cmpfloat (gtorch_profile_row_get_self_cpu_time_total (row), ==, 0);
+}
+
+static void
+operations_are_in_profiles (void)
+{
+  g_autoptr (GTorchProfiler) profiler =
+      g_object_new (GTORCH_TYPE_PROFILER, "record-shapes", TRUE, NULL);
+  g_autoptr (GTorchTensor) x = numbers (6, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchTensor) y = numbers (3, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchTensor) all = numbers (3 * size, GTORCH_DTYPE_FLOAT32, 0);
+  GTorchTensor *both[] = { x, y };
+  g_autoptr (GTorchProfileList) rows = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_profiler_start (profiler, &error);
+  g_assert_no_error (error);
+  assert_done (gtorch_process_group_all_reduce (group, x, GTORCH_REDUCE_OP_SUM, &error));
+  assert_done (gtorch_process_group_all_gather_into_tensor (group, all, y, &error));
+  assert_done (
+      gtorch_process_group_all_reduce_coalesced (group, both, 2, GTORCH_REDUCE_OP_SUM, &error));
+  gtorch_profiler_stop (profiler, &error);
+  g_assert_no_error (error);
+  rows = gtorch_profiler_key_averages (profiler, TRUE, 0, &error);
+  assert_row (rows, "c10d::allreduce_", GTORCH_PROFILE_KIND_OPERATION, 1, "[[6]]");
+  assert_row (rows, "mpi:all_reduce", GTORCH_PROFILE_KIND_TRANSFER, 2, "[[6]]");
+  {
+    g_autofree gchar *shapes = g_strdup_printf ("[[%d], [3]]", 3 * size);
+
+    assert_row (rows, "c10d::_allgather_base_", GTORCH_PROFILE_KIND_OPERATION, 1, shapes);
+  }
+  assert_row (rows, "mpi:all_gather", GTORCH_PROFILE_KIND_TRANSFER, 1, "[[3]]");
+  assert_row (rows, "c10d::allreduce_coalesced_", GTORCH_PROFILE_KIND_OPERATION, 1, "[[6], [3]]");
+}
+
 static void
 values_are_exchanged (void)
 {
@@ -774,6 +840,7 @@ run_cases (void)
   a_call_that_is_compared_may_be_alone ();
   groups_come_and_go ();
   several_tensors_go_together ();
+  operations_are_in_profiles ();
   values_are_exchanged ();
   bad_arguments_are_refused ();
   some_ranks_are_a_group ();
