@@ -101,15 +101,16 @@ def reset(layer):
 
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
-    """Returns the arguments of the operation, and the names of members among them with the lines that reference
-    them."""
+    """Returns the arguments of the operation, the names of members among them with the lines that reference them,
+    and the tensors among them."""
     inputs = input_names(layer)
     params = [t.name for t in layer.tensors if not t.is_buffer]
     buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
     given = layer.data.get('args', {})
-    found, held = [], []
+    found, held, tensors = [], [], []
     for arg in layer.op.args:
         prop = layer.prop(arg.name)
+        at = len(found)
         if arg.name in given:
             found.append(with_self(layer, given[arg.name]))
         elif arg.is_tensor and arg.name in params:
@@ -148,7 +149,8 @@ def op_arguments(layer):
             found += arg.c_default()
         else:
             layer.fail('op', f'nothing is known of the argument {arg.name}')
-    return ', '.join([*found, 'error']), held
+        tensors += found[at:] if arg.is_tensor else []
+    return ', '.join([*found, 'error']), held, ', '.join(tensors)
 
 
 def forward(layer):
@@ -157,7 +159,7 @@ def forward(layer):
     if layer.forward:
         text = f'  return {called(layer, layer.forward, "module", *input_names(layer))[:-1]}, error);\n'
     else:
-        arguments, held = op_arguments(layer)
+        arguments, held, tensors = op_arguments(layer)
         text = ''.join(lines for _name, lines in held)
         members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _lines in held)
         if layer.prop('inplace') is not None:
@@ -170,7 +172,7 @@ def forward(layer):
         call = f'gtorch_op_{layer.op.name} ({arguments})'
         if layer.op.composite:
             members += '  const GTorchOpClass *former;\n  GTorchImpl *output;\n'
-            text += fill('layer.c.in', 'composite', OP=layer.op.name.upper(), call=call)
+            text += fill('layer.c.in', 'composite', OP=layer.op.name.upper(), call=call, tensors=tensors)
         else:
             text += f'  return gtorch_tensor_wrap ({call});\n'
     needs = 'self->' in text

@@ -121,7 +121,19 @@ class Form:
             check.append(fill('public.c.in', 'composite_list', op=row.constant, impls=f'{row.list.name}_impls',
                               n=row.list.c_length, failure=self.failure))
         made = 'made' if self.is_boolean else 'made != NULL'
-        return [*check, fill('public.c.in', 'composite', op=row.constant, call=self.call(), made=made)]
+        suffix, inputs = self.inputs()
+        return [*check, fill('public.c.in', 'composite', op=row.constant, call=self.call(), made=made, list=suffix,
+                             inputs=inputs)]
+
+    def inputs(self):
+        """Returns what observers are told of the tensors: the end of the function's name, and its arguments."""
+        row = self.row
+        tensors = [text for a in row.tensors for text in self.argument(a)]
+        told = f'GTORCH_IMPLS ({", ".join(tensors)})' if tensors else 'NULL, 0'
+        if row.list is None:
+            return '', told
+        items = f'{row.list.name}_impls, {row.list.c_length}'
+        return ('_list', f'{told}, {items}') if tensors else ('', items)
 
     def result(self):
         call = 'made' if self.row.composite else self.call()

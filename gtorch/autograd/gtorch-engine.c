@@ -464,7 +464,7 @@ finish_leaf (Run *run, Task *task, GError **error)
     success = deliver (run, task, 0, TRUE, error);
   else if (success)
     {
-      gtorch_observe_backward_begin ("AccumulateGrad", 0);
+      gtorch_observe_backward_begin ("AccumulateGrad", 0, buffer, 1);
       success = gtorch_grad_accumulate (leaf, *buffer, TRUE, error)
                 && gtorch_hooks_run_accumulated (&leaf->autograd->hooks, leaf, error);
       gtorch_observe_backward_end ("AccumulateGrad", 0);
@@ -532,7 +532,7 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
     needs = g_new (gboolean, node->n_edges);
   for (i = 0; i < node->n_edges; i++)
     needs[i] = is_edge_needed (run, &node->edges[i]);
-  gtorch_observe_backward_begin (node->name, node->sequence);
+  gtorch_observe_backward_begin (node->name, node->sequence, task->buffers, node->n_outputs);
   success = node->klass->apply (node, task->buffers, needs, results, error);
   gtorch_observe_backward_end (node->name, node->sequence);
   for (i = 0; i < node->n_edges; i++)

@@ -80,8 +80,9 @@ struct _GTorchObserver
   void (*call_end) (GTorchStream *stream, GTorchOpCall *call, gboolean result);
   /* A view was made, for which nothing is launched. */
   void (*view) (GTorchOpCall *call);
-  /* The program calls an operation that consists of others. The end comes to all that observe then. */
-  void (*composite_begin) (const GTorchOpClass *op);
+  /* The program calls an operation that consists of others. The inputs are those of its row, some of them
+   * NULL, and then the items of its list. The end comes to all that observe then. */
+  void (*composite_begin) (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs);
   void (*composite_end) (const GTorchOpClass *op);
   /* In pairs with the same struct; the end comes to all that observe then. */
   void (*named_begin) (const GTorchNamed *named);
@@ -118,8 +119,9 @@ struct _GTorchObserver
   /* A call was recorded for backward passes, after its end. */
   void (*recorded) (guint64 sequence);
   /* A backward pass computes the gradients of the operation that was recorded with the number; 0: it adds a
-   * gradient to that of a leaf. */
-  void (*backward_begin) (const gchar *name, guint64 sequence);
+   * gradient to that of a leaf. The gradients are those of its outputs, some of them NULL. */
+  void (*backward_begin) (const gchar *name, guint64 sequence, GTorchImpl *const *grads,
+                          gsize n_grads);
   void (*backward_end) (const gchar *name, guint64 sequence);
 
   /* --- memory --- */
@@ -166,7 +168,8 @@ gboolean gtorch_tell_call (GTorchStream *stream, GTorchOpCall *call, GTorchLaunc
                            GError **error);
 void gtorch_tell_prepare (GTorchOpCall *call);
 void gtorch_tell_view (GTorchOpCall *call);
-void gtorch_tell_composite_begin (const GTorchOpClass *op);
+void gtorch_tell_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs,
+                                  gsize n_inputs);
 void gtorch_tell_composite_end (const GTorchOpClass *op);
 gboolean gtorch_tell_copy (GTorchImpl *dst, GTorchImpl *src, GError **error);
 gboolean gtorch_tell_replay (GTorchGraphExec *exec, GTorchStream *stream, GTorchReplayFunc replay,
@@ -181,7 +184,8 @@ void gtorch_tell_host_block_end (GTorchDevice *device);
 void gtorch_tell_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq);
 void gtorch_tell_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
 void gtorch_tell_recorded (guint64 sequence);
-void gtorch_tell_backward_begin (const gchar *name, guint64 sequence);
+void gtorch_tell_backward_begin (const gchar *name, guint64 sequence, GTorchImpl *const *grads,
+                                 gsize n_grads);
 void gtorch_tell_backward_end (const gchar *name, guint64 sequence);
 void gtorch_tell_storage_new (GTorchStorage *storage);
 void gtorch_tell_storage_free (GTorchStorage *storage);
@@ -212,10 +216,10 @@ gtorch_observe_view (GTorchOpCall *call)
 }
 
 static inline void
-gtorch_observe_composite_begin (const GTorchOpClass *op)
+gtorch_observe_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
   if (gtorch_is_observed ())
-    gtorch_tell_composite_begin (op);
+    gtorch_tell_composite_begin (op, inputs, n_inputs);
 }
 
 static inline void
@@ -332,10 +336,11 @@ gtorch_observe_recorded (guint64 sequence)
 }
 
 static inline void
-gtorch_observe_backward_begin (const gchar *name, guint64 sequence)
+gtorch_observe_backward_begin (const gchar *name, guint64 sequence, GTorchImpl *const *grads,
+                               gsize n_grads)
 {
   if (gtorch_is_observed ())
-    gtorch_tell_backward_begin (name, sequence);
+    gtorch_tell_backward_begin (name, sequence, grads, n_grads);
 }
 
 static inline void

@@ -330,9 +330,9 @@ gtorch_tell_view (GTorchOpCall *call)
 }
 
 void
-gtorch_tell_composite_begin (const GTorchOpClass *op)
+gtorch_tell_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
-  TELL (composite_begin, op);
+  TELL (composite_begin, op, inputs, n_inputs);
 }
 
 void
@@ -360,9 +360,10 @@ gtorch_tell_recorded (guint64 sequence)
 }
 
 void
-gtorch_tell_backward_begin (const gchar *name, guint64 sequence)
+gtorch_tell_backward_begin (const gchar *name, guint64 sequence, GTorchImpl *const *grads,
+                            gsize n_grads)
 {
-  TELL (backward_begin, name, sequence);
+  TELL (backward_begin, name, sequence, grads, n_grads);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "data/gtorch-data-loader-iter-private.h"
+#include "profiler/gtorch-profiler-private.h"
 
 /**
  * GTorchDataLoaderIter:
@@ -549,12 +550,20 @@ wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
 GTorchSample *
 gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = { 0 };
   GTorchSample *batch;
 
   g_return_val_if_fail (GTORCH_IS_DATA_LOADER_ITER (self), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!gtorch_data_loader_iter_begin_next (self, error))
     return NULL;
+  /* the name is PyTorch's, by which programs for its traces find what loading takes */
+  scope = gtorch_profile_scope_begin (self->loader->num_workers > 0
+                                          ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter._"
+                                            "_next__"
+                                          : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__"
+                                            "next__",
+                                      self);
   batch = wait_for_next (self, cancellable, error);
   gtorch_data_loader_iter_end_next (self);
   return batch;

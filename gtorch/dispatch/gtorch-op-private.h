@@ -338,8 +338,17 @@ gtorch_call_takes_values (const GTorchOpCall *call)
 /* For a composite with a list argument: checks that each item is a tensor. */
 gboolean gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GError **error);
 /* Called before and after the parts of a composite that the program calls: errors of the parts, also those
- * found later, get the name of the composite. End takes the result of begin. */
-const GTorchOpClass *gtorch_composite_begin (guint id);
+ * found later, get the name of the composite. Observers are told of the inputs, which stand in the order of
+ * the row, NULL for one that is not given. End takes the result of begin. */
+const GTorchOpClass *gtorch_composite_begin (guint id, GTorchImpl *const *inputs, gsize n_inputs);
+/* The same for a composite that has a list, too. */
+const GTorchOpClass *gtorch_composite_begin_list (guint id, GTorchImpl *const *inputs,
+                                                  gsize n_inputs, GTorchImpl *const *items,
+                                                  gsize n_items);
+/* Inputs and their number: gtorch_composite_begin (id, GTORCH_IMPLS (input, weight, bias)). */
+#define GTORCH_IMPLS(...)                 \
+  ((GTorchImpl *const[]){ __VA_ARGS__ }), \
+      (sizeof ((GTorchImpl *const[]){ __VA_ARGS__ }) / sizeof (GTorchImpl *))
 void gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error);
 /* The standard shape functions. */
 gboolean gtorch_shape_pointwise (GTorchOpCall *call, GError **error);

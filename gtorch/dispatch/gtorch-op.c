@@ -40,13 +40,29 @@ gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GErro
 }
 
 const GTorchOpClass *
-gtorch_composite_begin (guint id)
+gtorch_composite_begin (guint id, GTorchImpl *const *inputs, gsize n_inputs)
 {
   const GTorchOpClass *former = gtorch_thread.calling;
 
   gtorch_thread.calling = &gtorch_ops[id];
-  gtorch_observe_composite_begin (gtorch_thread.calling);
+  gtorch_observe_composite_begin (gtorch_thread.calling, inputs, n_inputs);
   return former;
+}
+
+const GTorchOpClass *
+gtorch_composite_begin_list (guint id, GTorchImpl *const *inputs, gsize n_inputs,
+                             GTorchImpl *const *items, gsize n_items)
+{
+  g_autofree GTorchImpl **all = NULL;
+
+  if (G_LIKELY (!gtorch_is_observed ()))
+    return gtorch_composite_begin (id, NULL, 0);
+  all = g_new (GTorchImpl *, n_inputs + n_items);
+  for (gsize i = 0; i < n_inputs; i++)
+    all[i] = inputs[i];
+  for (gsize i = 0; i < n_items; i++)
+    all[n_inputs + i] = items[i];
+  return gtorch_composite_begin (id, all, n_inputs + n_items);
 }
 
 void

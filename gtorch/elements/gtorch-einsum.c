@@ -144,7 +144,7 @@ gtorch_einsum (const gchar *equation, GTorchTensor **operands, gsize n_operands,
   impls = gtorch_tensors_unwrap (operands, n_operands);
   if (!gtorch_composite_check_list (GTORCH_OP_EINSUM, impls, n_operands, error))
     return NULL;
-  former = gtorch_composite_begin (GTORCH_OP_EINSUM);
+  former = gtorch_composite_begin (GTORCH_OP_EINSUM, impls, n_operands);
   made = gtorch_op_einsum (impls, n_operands, (const gint64 *) terms->data, terms->len, error);
   gtorch_composite_end (former, made != NULL, error);
   return gtorch_tensor_wrap (made);

@@ -136,7 +136,7 @@ gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
         return NULL;
       extra = fitted;
     }
-  former = gtorch_composite_begin (forms[n - 1].op);
+  former = gtorch_composite_begin (forms[n - 1].op, GTORCH_IMPLS (impl, weight, bias));
   output = forms[n - 1].run (impl, weight, bias, gtorch_layer_numbers (stride), n,
                              gtorch_layer_numbers (padding), n, extra, n, groups,
                              gtorch_layer_numbers (dilation), n, error);

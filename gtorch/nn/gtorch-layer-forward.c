@@ -34,7 +34,7 @@ gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, guint op, GTorchL
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   const gboolean training = gtorch_module_get_training (self);
-  const GTorchOpClass *former = gtorch_composite_begin (op);
+  const GTorchOpClass *former = gtorch_composite_begin (op, &impl, 1);
   g_autoptr (GTorchImpl) ones = NULL;
   g_autoptr (GTorchImpl) factors = NULL;
 
@@ -56,7 +56,7 @@ gtorch_layer_alpha_dropout (GTorchModule *self, GTorchTensor *input, guint op,
                             GTorchLayerDropout dropout, gdouble p, gboolean inplace, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
-  const GTorchOpClass *former = gtorch_composite_begin (op);
+  const GTorchOpClass *former = gtorch_composite_begin (op, &impl, 1);
   g_autoptr (GTorchImpl) output =
       composite_end (former, dropout (impl, p, gtorch_module_get_training (self), NULL, error),
                      error);
@@ -90,7 +90,7 @@ gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdouble lower, gdou
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   const gboolean training = gtorch_module_get_training (self);
-  const GTorchOpClass *former = gtorch_composite_begin (GTORCH_OP_RRELU);
+  const GTorchOpClass *former = gtorch_composite_begin (GTORCH_OP_RRELU, &impl, 1);
   g_autoptr (GTorchImpl) factors = NULL;
 
   if (!inplace)
@@ -132,7 +132,7 @@ gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *s
       height = values[n - 2];
       width = values[n - 1];
     }
-  former = gtorch_composite_begin (GTORCH_OP_INTERPOLATE);
+  former = gtorch_composite_begin (GTORCH_OP_INTERPOLATE, &impl, 1);
   return gtorch_tensor_wrap (
       composite_end (former,
                      gtorch_op_interpolate (impl, numbers, n_size, all, mode, align_corners,
@@ -199,7 +199,8 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   if (training && mean != NULL && !gtorch_layer_share_of_batch (self, &momentum, error))
     return NULL;
   /* one of both is a mistake, which the operation refuses */
-  former = gtorch_composite_begin (GTORCH_OP_BATCH_NORM);
+  former =
+      gtorch_composite_begin (GTORCH_OP_BATCH_NORM, GTORCH_IMPLS (impl, mean, var, weight, bias));
   output = gtorch_op_batch_norm (impl, mean, var, weight, bias,
                                  training || (mean == NULL && var == NULL),
                                  gtorch_is_none_double (momentum) ? 0 : momentum, eps, error);
@@ -242,7 +243,8 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
   batch = is_single ? gtorch_op_unsqueeze (impl, 0, error) : gtorch_impl_ref (impl);
   if (batch == NULL)
     return NULL;
-  former = gtorch_composite_begin (GTORCH_OP_INSTANCE_NORM);
+  former = gtorch_composite_begin (GTORCH_OP_INSTANCE_NORM,
+                                   GTORCH_IMPLS (batch, mean, var, weight, bias));
   output = composite_end (former,
                           gtorch_op_instance_norm (batch, mean, var, weight, bias, own,
                                                    gtorch_is_none_double (momentum) ? 0 : momentum,
@@ -459,7 +461,7 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
         gtorch_impl_unref (impl);
         impl = padded;
       }
-  former = gtorch_composite_begin (forms[n - 1].op);
+  former = gtorch_composite_begin (forms[n - 1].op, GTORCH_IMPLS (impl, weight, bias));
   output = forms[n - 1].run (impl, weight, bias, steps, n, is_explicit ? &zero : after,
                              is_explicit ? 1 : n, gaps, n, groups, error);
   gtorch_composite_end (former, output != NULL, error);

@@ -347,7 +347,14 @@ attend (GTorchMultiheadAttention *self, GTorchMultiHead *args, GTorchTensor **ou
   args->bias_v = parameters[BIAS_V];
   args->out_proj_weight = weight;
   args->out_proj_bias = bias;
-  former = gtorch_composite_begin (GTORCH_OP_MULTI_HEAD_ATTENTION_FORWARD);
+  former = gtorch_composite_begin (GTORCH_OP_MULTI_HEAD_ATTENTION_FORWARD,
+                                   GTORCH_IMPLS (args->query, args->key, args->value,
+                                                 args->in_proj_weight, args->in_proj_bias,
+                                                 args->bias_k, args->bias_v, args->out_proj_weight,
+                                                 args->out_proj_bias, args->key_padding_mask,
+                                                 args->attn_mask, args->q_proj_weight,
+                                                 args->k_proj_weight, args->v_proj_weight,
+                                                 args->static_k, args->static_v));
   success = weight != NULL ? gtorch_multi_head_attend (args, &made, &made_weights, error) : FALSE;
   gtorch_composite_end (former, success, error);
   gtorch_impl_clear (parameters, N_PARAMETERS);

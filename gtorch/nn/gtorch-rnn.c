@@ -248,7 +248,14 @@ gtorch_layer_rnn_cell (GTorchRNNBase *self, GTorchTensor *input, const gint64 *b
     refuse (self, GTORCH_ERROR_INVALID, g_strdup (_ ("there is no weight")), error);
   else if (take_states (self, mode, x, states, n_states, shapes, x->n_dims, h, error))
     {
-      former = gtorch_composite_begin (cell_ops[mode]);
+      former = mode == GTORCH_RECURRENT_LSTM
+                   ? gtorch_composite_begin_list (cell_ops[mode],
+                                                  GTORCH_IMPLS (x, weights[0], weights[1],
+                                                                weights[2], weights[3]),
+                                                  h, 2)
+                   : gtorch_composite_begin (cell_ops[mode],
+                                             GTORCH_IMPLS (x, h[0], weights[0], weights[1],
+                                                           weights[2], weights[3]));
       ok = compute_cell (mode, x, h, weights, results, error);
       gtorch_composite_end (former, ok, error);
       list = ok ? to_results (results, n_states_of (mode)) : NULL;
@@ -361,7 +368,9 @@ run_sequences (const Sequences *s, GTorchImpl **x, GTorchImpl **h, GPtrArray *we
       for (guint i = 0; ok && i < n; i++)
         ok = change_batch (&h[i], 1, TRUE, error);
     }
-  former = gtorch_composite_begin (sequence_ops[s->mode]);
+  former =
+      gtorch_composite_begin_list (sequence_ops[s->mode], ((GTorchImpl *const[]){ *x, h[0], h[1] }),
+                                   1 + n, (GTorchImpl **) weights->pdata, weights->len);
   ok = ok && compute_sequences (s, *x, h, weights, results, error);
   gtorch_composite_end (former, ok, error);
   for (guint i = 0; ok && s->is_single && i <= n; i++)

@@ -7,6 +7,7 @@
 
 #include "profiler/gtorch-emit-nvtx.h"
 
+#include "base/gtorch-fork-private.h"
 #include "base/gtorch-nvtx.h"
 #include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-op-private.h"
@@ -14,27 +15,147 @@
 
 #define RANK 1000 /* the ranges are within what other observers do */
 
-static gint shapes;    /* atomically: whether names have them */
-static GPrivate depth; /* guint: ranges that the thread has begun here */
+static gint shapes; /* atomically: whether names have them */
+
+/* --- stacks --- */
+
+/* NVTX knows one end, that of the innermost range of a thread. A range of the program that is not the
+ * innermost, as it may be with tasks that take turns, stays until those within it have ended; one that another
+ * thread has ended stays until its own thread begins or ends one. */
+
+static GMutex lock;
+GTORCH_FORK_LOCK (lock);
+static GHashTable *ranges; /* under the lock: ids of the program's that are on stacks -> is over */
+static gint n_over;        /* atomically */
+
+static void
+forget (guint64 id)
+{
+  if (id == 0)
+    return;
+  g_mutex_lock (&lock);
+  if (GPOINTER_TO_INT (g_hash_table_lookup (ranges, &id)))
+    g_atomic_int_add (&n_over, -1);
+  g_hash_table_remove (ranges, &id);
+  g_mutex_unlock (&lock);
+}
+
+static void
+stack_free (gpointer data)
+{
+  GArray *stack = data;
+
+  for (guint i = 0; i < stack->len; i++)
+    forget (g_array_index (stack, guint64, i));
+  g_array_unref (stack);
+}
+
+/* GArray of guint64: what the thread has begun here, an id or 0 for what is no range of the program. */
+static GPrivate stacks = G_PRIVATE_INIT (stack_free);
+
+static GArray *
+this_stack (void)
+{
+  GArray *stack = g_private_get (&stacks);
+
+  if (stack == NULL)
+    {
+      stack = g_array_new (FALSE, FALSE, sizeof (guint64));
+      g_private_set (&stacks, stack);
+    }
+  return stack;
+}
+
+static gboolean
+is_over (guint64 id)
+{
+  gboolean result;
+
+  if (id == 0 || g_atomic_int_get (&n_over) == 0)
+    return FALSE;
+  g_mutex_lock (&lock);
+  result = GPOINTER_TO_INT (g_hash_table_lookup (ranges, &id));
+  g_mutex_unlock (&lock);
+  return result;
+}
+
+static void
+pop_top (GArray *stack)
+{
+  const guint64 id = g_array_index (stack, guint64, stack->len - 1);
+
+  g_array_set_size (stack, stack->len - 1);
+  forget (id);
+  gtorch_nvtx_range_pop ();
+}
+
+static void
+pop_ended (GArray *stack)
+{
+  while (stack->len > 0 && is_over (g_array_index (stack, guint64, stack->len - 1)))
+    pop_top (stack);
+}
+
+static void
+push_with (guint64 id, const gchar *name)
+{
+  GArray *stack = this_stack ();
+
+  pop_ended (stack);
+  g_array_append_val (stack, id);
+  gtorch_nvtx_range_push (name);
+}
 
 static void
 push (const gchar *name)
 {
-  g_private_set (&depth, GUINT_TO_POINTER (GPOINTER_TO_UINT (g_private_get (&depth)) + 1));
-  gtorch_nvtx_range_push (name);
+  push_with (0, name);
 }
 
-/* An end may come without its beginning, which was before this was turned on. */
+/* Ends what is no range of the program, and those within it. An end may come without its beginning, which was
+ * before this was turned on. */
 static void
 pop (void)
 {
-  const guint n = GPOINTER_TO_UINT (g_private_get (&depth));
+  GArray *stack = this_stack ();
+  guint n = stack->len;
 
-  if (n == 0)
-    return;
-  g_private_set (&depth, GUINT_TO_POINTER (n - 1));
-  gtorch_nvtx_range_pop ();
+  while (n > 0 && g_array_index (stack, guint64, n - 1) != 0)
+    n--;
+  while (n > 0 && stack->len >= n)
+    pop_top (stack);
+  pop_ended (stack);
 }
+
+static void
+begin_program_range (guint64 id, const gchar *name)
+{
+  g_mutex_lock (&lock);
+  if (ranges == NULL)
+    ranges = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_hash_table_insert (ranges, g_memdup2 (&id, sizeof id), GINT_TO_POINTER (FALSE));
+  g_mutex_unlock (&lock);
+  push_with (id, name);
+}
+
+static void
+end_program_range (guint64 id)
+{
+  gboolean is_known;
+
+  g_mutex_lock (&lock);
+  is_known = ranges != NULL && g_hash_table_contains (ranges, &id);
+  if (is_known)
+    {
+      g_hash_table_insert (ranges, g_memdup2 (&id, sizeof id), GINT_TO_POINTER (TRUE));
+      g_atomic_int_inc (&n_over);
+    }
+  g_mutex_unlock (&lock);
+  if (is_known)
+    pop_ended (this_stack ());
+}
+
+/* --- names --- */
 
 static void
 append_shape (GString *name, const GTorchImpl *input)
@@ -49,31 +170,31 @@ append_shape (GString *name, const GTorchImpl *input)
 
 /* A shape for each argument; that of a list of tensors is a list. */
 static void
-append_shapes (GString *name, const GTorchOpCall *call)
+append_shapes (GString *name, const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
-  guint i, at = 0;
+  gsize i, at = 0;
 
   g_string_append (name, ", sizes = [");
-  for (i = 0; i < call->op->n_args; i++)
+  for (i = 0; i < op->n_args; i++)
     {
-      const GTorchArgKind kind = call->op->args[i].kind;
+      const GTorchArgKind kind = op->args[i].kind;
 
       if (i > 0)
         g_string_append (name, ", ");
       if (kind > GTORCH_ARG_TENSORS)
         g_string_append (name, "[]");
       else if (kind != GTORCH_ARG_TENSORS)
-        append_shape (name, at < call->n_inputs ? call->inputs[at++] : NULL);
+        append_shape (name, at < n_inputs ? inputs[at++] : NULL);
       else
         {
-          const guint first = at;
+          gsize item; /* behind the other tensors */
 
           g_string_append_c (name, '[');
-          for (; at < call->n_inputs; at++)
+          for (item = op->n_inputs; item < n_inputs; item++)
             {
-              if (at > first)
+              if (item > op->n_inputs)
                 g_string_append (name, ", ");
-              append_shape (name, call->inputs[at]);
+              append_shape (name, inputs[item]);
             }
           g_string_append_c (name, ']');
         }
@@ -95,7 +216,7 @@ begin_range (GTorchStream *stream, GTorchOpCall *call, GError **error)
   if (call->in_place)
     g_string_append_c (name, '_');
   if (g_atomic_int_get (&shapes) != 0)
-    append_shapes (name, call);
+    append_shapes (name, call->op, call->inputs, call->n_inputs);
   push (name->str);
   return TRUE;
 }
@@ -107,9 +228,18 @@ end_range (GTorchStream *stream, GTorchOpCall *call, gboolean result)
 }
 
 static void
-begin_composite (const GTorchOpClass *op)
+begin_composite (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
-  push (op->name);
+  g_autoptr (GString) name = NULL;
+
+  if (g_atomic_int_get (&shapes) == 0)
+    {
+      push (op->name);
+      return;
+    }
+  name = g_string_new (op->name);
+  append_shapes (name, op, inputs, n_inputs);
+  push (name->str);
 }
 
 static void
@@ -119,15 +249,21 @@ end_composite (const GTorchOpClass *op)
 }
 
 static void
-begin_backward (const gchar *name, guint64 sequence)
+begin_backward (const gchar *name, guint64 sequence, GTorchImpl *const *grads, gsize n_grads)
 {
-  g_autofree gchar *text = NULL;
+  g_autoptr (GString) text = g_string_new ("backward of ");
+  gsize i;
 
+  g_string_append (text, name);
   if (sequence > 0)
-    text = g_strdup_printf ("backward of %s, stashed seq = %" G_GUINT64_FORMAT, name, sequence);
-  else
-    text = g_strdup_printf ("backward of %s", name);
-  push (text);
+    g_string_append_printf (text, ", stashed seq = %" G_GUINT64_FORMAT, sequence);
+  for (i = 0; g_atomic_int_get (&shapes) != 0 && i < n_grads; i++)
+    {
+      g_string_append (text, i == 0 ? ", sizes = [" : ", ");
+      append_shape (text, grads[i]);
+      g_string_append (text, i + 1 == n_grads ? "]" : "");
+    }
+  push (text->str);
 }
 
 static void
@@ -145,7 +281,8 @@ static const GTorchObserver observer = {
   .backward_begin = begin_backward,
   .backward_end = end_backward,
 };
-static const GTorchProfileSink sink = { .range_begin = push, .range_end = pop };
+static const GTorchProfileSink sink = { .range_begin = begin_program_range,
+                                        .range_end = end_program_range };
 static gint is_on; /* atomically */
 
 /**

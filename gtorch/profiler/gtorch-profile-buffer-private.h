@@ -14,8 +14,9 @@ enum
 {
   GTORCH_RAW_LINK =
       GTORCH_N_RECORD_KINDS, /* the operation `id` was recorded with the number `sequence` */
-  GTORCH_RAW_OPEN, /* a range of the kind `flags` has begun; its record comes at its end */
-  GTORCH_RAW_GONE, /* another thread than its own has ended the range `id` */
+  GTORCH_RAW_OPEN,   /* a range of the kind `flags` has begun; its record comes at its end */
+  GTORCH_RAW_CLOSED, /* another thread than its own has ended the range `id`, at `end` */
+  GTORCH_RAW_GIVEN,  /* what the record `id`, which comes at its end, was given at its beginning */
 };
 
 typedef struct
@@ -24,15 +25,17 @@ typedef struct
   guint32 reserved;
 } GTorchRawInput; /* shape and strides follow */
 
-/* In this order follow the inputs, the frames of a site, and a text: a name, or the place. */
+/* In this order follow the inputs, the frames of a site, and a text: the place, or a name, behind whose end
+ * there may be the arguments of a range. */
 typedef struct
 {
   guint32 size; /* of all of it, in bytes, a multiple of 8 */
   guint8 kind, flags;
-  guint8 n_inputs, n_frames;
+  guint16 n_frames;
   guint32 text;        /* bytes of the text with its end, 0: none */
   guint32 inputs_size; /* bytes of the inputs */
-  const gchar *name;   /* static; NULL: the text */
+  guint32 n_inputs;
+  const gchar *name; /* static; NULL: the text */
   gint64 start, end;
   guint64 id, parent; /* parent: the id */
   guint64 sequence;

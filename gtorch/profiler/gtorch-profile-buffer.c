@@ -35,17 +35,16 @@
 #include "stream/gtorch-event.h"
 #include "stream/gtorch-stream-private.h"
 
-#define PAGE_SIZE    (64 * 1024 - 64)
-#define MAX_INPUTS   64
-#define MAX_TEXT     8192
-#define THREAD_SHIFT 40 /* ids: the number of the thread, and a counter of it */
+#define PAGE_SIZE    (64 * 1024 - 64) /* of data; a longer record has a page of its own */
+#define THREAD_SHIFT 40               /* ids: the number of the thread, and a counter of it */
 
 typedef struct _Page Page;
 struct _Page
 {
   Page *next; /* atomic */
   gsize used; /* atomic, written by the thread */
-  guint64 data[PAGE_SIZE / sizeof (guint64)];
+  gsize room;
+  guint64 data[];
 };
 
 typedef struct
@@ -125,12 +124,21 @@ buffer_end (gpointer data)
 
 static GPrivate owner = G_PRIVATE_INIT (buffer_end);
 
+static Page *
+page_new (gsize room)
+{
+  Page *self = g_malloc (sizeof *self + room);
+
+  *self = (Page){ .room = room };
+  return self;
+}
+
 static G_GNUC_NO_INLINE Buffer *
 buffer_new (void)
 {
   Buffer *self = g_new0 (Buffer, 1);
 
-  self->page = self->first = g_new0 (Page, 1);
+  self->page = self->first = page_new (PAGE_SIZE);
   self->system_id = syscall (SYS_gettid);
   pthread_getname_np (pthread_self (), self->name, sizeof self->name);
   g_mutex_lock (&lock);
@@ -169,12 +177,10 @@ buffer_reserve (Buffer *self, gsize size)
 {
   Page *page = self->page;
 
-  if (G_UNLIKELY (page->used + size > sizeof page->data))
+  if (G_UNLIKELY (size > page->room - page->used))
     {
-      Page *fresh = g_malloc (sizeof (Page));
+      Page *fresh = page_new (MAX (size, PAGE_SIZE));
 
-      fresh->next = NULL;
-      fresh->used = 0;
       __atomic_store_n (&page->next, fresh, __ATOMIC_RELEASE);
       self->page = page = fresh;
     }
@@ -378,10 +384,10 @@ raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
 }
 
 static gsize
-inputs_size (GTorchImpl *const *inputs, guint n)
+inputs_size (GTorchImpl *const *inputs, gsize n)
 {
   gsize size = n * sizeof (GTorchRawInput);
-  guint i;
+  gsize i;
 
   for (i = 0; i < n; i++)
     if (inputs[i] != NULL && !inputs[i]->is_number)
@@ -390,9 +396,9 @@ inputs_size (GTorchImpl *const *inputs, guint n)
 }
 
 static void
-write_inputs (char *to, GTorchImpl *const *inputs, guint n)
+write_inputs (char *to, GTorchImpl *const *inputs, gsize n)
 {
-  guint i;
+  gsize i;
 
   for (i = 0; i < n; i++)
     {
@@ -447,7 +453,7 @@ typedef struct
 static inline void
 write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, guint flags)
 {
-  const guint n = (flags & GTORCH_TRACE_SHAPES) ? MIN (ended->n_inputs, MAX_INPUTS) : 0;
+  const guint n = (flags & GTORCH_TRACE_SHAPES) ? ended->n_inputs : 0;
   const gsize of_inputs = n > 0 ? inputs_size (ended->inputs, n) : 0;
   g_autofree gchar *place = NULL;
   gsize of_place = 0, of_frames;
@@ -459,7 +465,7 @@ write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, gu
   if (G_UNLIKELY (flags & GTORCH_TRACE_STACK))
     {
       place = take_stack (&site, &n_frames);
-      of_place = place != NULL ? MIN (strlen (place), MAX_TEXT) + 1 : 0;
+      of_place = place != NULL ? strlen (place) + 1 : 0;
     }
   of_frames = n_frames * sizeof (gpointer);
   raw = raw_begin (self, (sizeof *raw + of_inputs + of_frames + of_place + 7) & ~(gsize) 7, frame,
@@ -478,10 +484,28 @@ write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, gu
   memcpy (to, site.frames, of_frames);
   to += of_frames;
   if (of_place > 0)
-    {
-      memcpy (to, place, of_place - 1);
-      to[of_place - 1] = '\0';
-    }
+    memcpy (to, place, of_place);
+  buffer_publish (self, raw);
+}
+
+/* What an event that has just begun was given: its end may find it changed or gone. */
+static inline void
+write_given (Buffer *self, guint64 id, GTorchImpl *const *inputs, gsize n)
+{
+  gsize size;
+  GTorchRaw *raw;
+
+  if (G_LIKELY (!(__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) & GTORCH_TRACE_SHAPES))
+      || n == 0)
+    return;
+  size = inputs_size (inputs, n);
+  raw = buffer_reserve (self, sizeof *raw + size);
+  *raw = (GTorchRaw){ .size = sizeof *raw + size,
+                      .kind = GTORCH_RAW_GIVEN,
+                      .id = id,
+                      .n_inputs = n,
+                      .inputs_size = size };
+  write_inputs ((char *) (raw + 1), inputs, n);
   buffer_publish (self, raw);
 }
 
@@ -641,22 +665,24 @@ profile_view (GTorchOpCall *call)
 }
 
 static void
-profile_composite_begin (const GTorchOpClass *op)
+profile_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
   Buffer *self = buffer_get ();
 
   drop_pending (self);
-  push (self, GTORCH_RECORD_OP, op);
+  write_given (self, push (self, GTORCH_RECORD_OP, op)->id, inputs, n_inputs);
 }
 
 static void
 profile_composite_end (const GTorchOpClass *op)
 {
+  const guint flags = __atomic_load_n (&trace_flags, __ATOMIC_RELAXED);
+  const Ended ended = { .name = op->name };
   Buffer *self = buffer_get ();
   Frame frame;
 
-  if (pop (self, GTORCH_RECORD_OP, op, &frame))
-    write_plain (self, &frame, op->name, 0, NULL);
+  if (pop (self, GTORCH_RECORD_OP, op, &frame) && flags != 0)
+    write_call (self, &frame, &ended, gtorch_profile_now (), flags);
 }
 
 static GTorchRecordKind
@@ -709,12 +735,13 @@ profile_recorded (guint64 sequence)
 }
 
 static void
-profile_backward_begin (const gchar *name, guint64 sequence)
+profile_backward_begin (const gchar *name, guint64 sequence, GTorchImpl *const *grads,
+                        gsize n_grads)
 {
   Buffer *self = buffer_get ();
 
   drop_pending (self);
-  push (self, GTORCH_RECORD_BACKWARD, name);
+  write_given (self, push (self, GTORCH_RECORD_BACKWARD, name)->id, grads, n_grads);
 }
 
 static void
@@ -913,7 +940,7 @@ gtorch_trace_wants_ranges (void)
 }
 
 static void
-tell_range (const gchar *name)
+tell_range_begin (guint64 id, const gchar *name)
 {
   guint i;
 
@@ -921,19 +948,32 @@ tell_range (const gchar *name)
     {
       const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
 
-      if (sink == NULL)
-        continue;
-      if (name != NULL && sink->range_begin != NULL)
-        sink->range_begin (name);
-      else if (name == NULL && sink->range_end != NULL)
-        sink->range_end ();
+      if (sink != NULL && sink->range_begin != NULL)
+        sink->range_begin (id, name);
     }
 }
 
 static void
-write_range (Buffer *self, const Frame *frame, guint kind, const gchar *name, guint64 serial)
+tell_range_end (guint64 id)
 {
-  const gsize length = MIN (strlen (name), MAX_TEXT) + 1;
+  guint i;
+
+  for (i = 0; i < MAX_SINKS; i++)
+    {
+      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
+
+      if (sink != NULL && sink->range_end != NULL)
+        sink->range_end (id);
+    }
+}
+
+static void
+write_range (Buffer *self, const Frame *frame, guint kind, const GTorchRangeText *text,
+             guint64 serial)
+{
+  const gsize of_name = strlen (text->name) + 1;
+  const gsize of_args = text->args != NULL ? strlen (text->args) + 1 : 0;
+  const gsize length = of_name + of_args;
   GTorchRaw *raw = raw_begin (self, (sizeof *raw + length + 7) & ~(gsize) 7, frame, NULL);
 
   raw->kind = kind;
@@ -941,53 +981,62 @@ write_range (Buffer *self, const Frame *frame, guint kind, const gchar *name, gu
   raw->a = serial;
   raw->end = kind == GTORCH_RAW_OPEN ? frame->start : gtorch_profile_now ();
   raw->text = length;
-  memcpy (raw + 1, name, length - 1);
-  ((char *) (raw + 1))[length - 1] = '\0';
+  memcpy (raw + 1, text->name, of_name);
+  if (of_args > 0)
+    memcpy ((char *) (raw + 1) + of_name, text->args, of_args);
   buffer_publish (self, raw);
 }
 
 static void
-write_gone (Buffer *self, guint64 id)
+write_closed (Buffer *self, guint64 id)
 {
   GTorchRaw *raw = buffer_reserve (self, sizeof *raw);
 
-  *raw = (GTorchRaw){ .size = sizeof *raw, .kind = GTORCH_RAW_GONE, .id = id };
+  *raw = (GTorchRaw){
+    .size = sizeof *raw, .kind = GTORCH_RAW_CLOSED, .id = id, .end = gtorch_profile_now ()
+  };
   buffer_publish (self, raw);
 }
 
 guint64
-gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name, guint64 serial)
+gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *text, guint64 serial)
 {
+  const gboolean is_told =
+      G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE;
   Buffer *self;
   Frame *frame;
 
-  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE)
-    tell_range (name);
-  if (G_LIKELY (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0))
+  if (G_LIKELY (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0 && !is_told))
     return 0;
   self = buffer_get ();
+  if (is_told)
+    tell_range_begin (((guint64) (self->number + 1) << THREAD_SHIFT) + self->n_ids + 1, text->name);
+  if (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
+    return ((guint64) (self->number + 1) << THREAD_SHIFT) + ++self->n_ids;
   drop_pending (self);
   frame = push (self, kind, NULL);
   frame->what = GSIZE_TO_POINTER (frame->id);
   frame->parent = parent_of (self, self->depth - 1);
   frame->serial = serial;
-  write_range (self, frame, GTORCH_RAW_OPEN, name, serial);
+  write_range (self, frame, GTORCH_RAW_OPEN, text, serial);
   return frame->id;
 }
 
 void
-gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name)
+gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText *text)
 {
   Buffer *self;
   Frame frame;
 
+  if (id == 0)
+    return;
   if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE)
-    tell_range (NULL);
-  if (id == 0 || __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
+    tell_range_end (id);
+  if (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
     return;
   self = buffer_get ();
   if (id >> THREAD_SHIFT != self->number + 1)
-    write_gone (self, id);
+    write_closed (self, id);
   else if (pop (self, kind, GSIZE_TO_POINTER (id), &frame))
-    write_range (self, &frame, kind, name, frame.serial);
+    write_range (self, &frame, kind, text, frame.serial);
 }

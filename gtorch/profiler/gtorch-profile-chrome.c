@@ -135,6 +135,12 @@ write_host_args (const Chrome *chrome, GString *text, const GTorchRecord *record
     write_module (chrome, text, record);
   if (gtorch_record_is_call (record) && record->op.inputs != NULL)
     write_inputs (text, record);
+  if (record->kind == GTORCH_RECORD_RANGE && record->range.args != NULL)
+    {
+      g_string_append (text, ", \"Concrete Inputs\": [");
+      gtorch_json_write_string (text, record->range.args, -1);
+      g_string_append_c (text, ']');
+    }
   if (record->kind == GTORCH_RECORD_OP && record->op.flops > 0)
     g_string_append_printf (text, ", \"flops\": %" PRIu64, record->op.flops);
   if (record->place != NULL)

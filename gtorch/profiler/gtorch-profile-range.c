@@ -27,9 +27,9 @@
  *
  * Languages with a garbage collector call [method@ProfileRange.end], or [func@record_function]. Ranges of a
  * thread may overlap without one being in the other, such as those of tasks that take turns; an operation is
- * in the range that began last. A range belongs to the thread that has begun it: one that another thread ends
- * is not in the profile, and neither is one that began before the profile. One that has not ended when the
- * profile ends lasts until then. While no profiler records, a range costs some nanoseconds.
+ * in the range that began last. A range belongs to the thread that has begun it, and may be ended by any
+ * thread. One that began before the profile is not in it; one that has not ended when the profile ends lasts
+ * until then. While no profiler records, a range costs some nanoseconds.
  *
  * Since: 0.1
  */
@@ -39,6 +39,7 @@ struct _GTorchProfileRange
   gint is_over; /* atomic */
   guint64 id;
   GTorchRecordKind kind;
+  const gchar *args; /* behind the name; NULL: none */
   gchar name[];
 };
 
@@ -46,16 +47,18 @@ G_DEFINE_BOXED_TYPE (GTorchProfileRange, gtorch_profile_range, gtorch_profile_ra
                      gtorch_profile_range_unref)
 
 static GTorchProfileRange *
-range_new (GTorchRecordKind kind, const gchar *name, guint64 serial)
+range_new (GTorchRecordKind kind, const gchar *name, const gchar *args, guint64 serial)
 {
-  const gsize length = strlen (name);
-  GTorchProfileRange *range = g_malloc (sizeof *range + length + 1);
+  const gsize of_name = strlen (name) + 1, of_args = args != NULL ? strlen (args) + 1 : 0;
+  GTorchProfileRange *range = g_malloc (sizeof *range + of_name + of_args);
 
   range->ref_count = 1;
   range->is_over = FALSE;
   range->kind = kind;
-  memcpy (range->name, name, length + 1);
-  range->id = gtorch_trace_range_begin (kind, name, serial);
+  memcpy (range->name, name, of_name);
+  range->args = of_args > 0 ? memcpy (range->name + of_name, args, of_args) : NULL;
+  range->id =
+      gtorch_trace_range_begin (kind, &(GTorchRangeText){ range->name, range->args }, serial);
   return range;
 }
 
@@ -73,7 +76,32 @@ GTorchProfileRange *
 gtorch_profile_range_new (const gchar *name)
 {
   g_return_val_if_fail (name != NULL, NULL);
-  return range_new (GTORCH_RECORD_RANGE, name, 0);
+  return range_new (GTORCH_RECORD_RANGE, name, NULL, 0);
+}
+
+/**
+ * gtorch_profile_range_new_with_args:
+ * @name: the name of the range
+ * @args: (nullable): what else is to be said of it
+ *
+ * Begins a range of which the program says more than its name.
+ *
+ * Tables add up ranges by their names alone. Traces show @args with each range, as “Concrete Inputs”.
+ *
+ * ```c
+ * g_autofree gchar *args = g_strdup_printf ("batch=%u", batch);
+ * g_autoptr (GTorchProfileRange) range = gtorch_profile_range_new_with_args ("forward", args);
+ * ```
+ *
+ * Returns: (transfer full): the range
+ *
+ * Since: 0.1
+ */
+GTorchProfileRange *
+gtorch_profile_range_new_with_args (const gchar *name, const gchar *args)
+{
+  g_return_val_if_fail (name != NULL, NULL);
+  return range_new (GTORCH_RECORD_RANGE, name, args, 0);
 }
 
 /**
@@ -91,7 +119,7 @@ gtorch_profile_range_end (GTorchProfileRange *range)
 {
   g_return_if_fail (range != NULL);
   if (g_atomic_int_compare_and_exchange (&range->is_over, FALSE, TRUE))
-    gtorch_trace_range_end (range->id, range->kind, range->name);
+    gtorch_trace_range_end (range->id, range->kind, &(GTorchRangeText){ range->name, range->args });
 }
 
 /**
@@ -130,6 +158,23 @@ gtorch_profile_range_unref (GTorchProfileRange *range)
   g_free (range);
 }
 
+/**
+ * gtorch_is_profiling:
+ *
+ * Tells whether a range that began now would be recorded: by a profiler, or by a tool that is told of ranges.
+ *
+ * A program that has to make the text for [ctor@ProfileRange.new_with_args] need not do so in vain.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_is_profiling (void)
+{
+  return gtorch_trace_wants_ranges ();
+}
+
 GTorchProfileScope
 gtorch_profile_scope_begin (const gchar *format, gpointer object)
 {
@@ -145,7 +190,7 @@ gtorch_profile_scope_begin (const gchar *format, gpointer object)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   scope.name = g_strdup_printf (format, type);
 #pragma GCC diagnostic pop
-  scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, scope.name, 0);
+  scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, &(GTorchRangeText){ scope.name }, 0);
   return scope;
 }
 
@@ -161,7 +206,7 @@ gtorch_profile_scope_begin_module (const gchar *class_name, const gchar *path, g
 {
   GTorchProfileScope scope = { 0, GTORCH_RECORD_MODULE, text_of_module (class_name, path) };
 
-  scope.id = gtorch_trace_range_begin (scope.kind, scope.name, serial);
+  scope.id = gtorch_trace_range_begin (scope.kind, &(GTorchRangeText){ scope.name }, serial);
   return scope;
 }
 
@@ -170,7 +215,7 @@ gtorch_profile_range_new_module (const gchar *class_name, const gchar *path, gui
 {
   g_autofree gchar *text = text_of_module (class_name, path);
 
-  return range_new (GTORCH_RECORD_MODULE, text, serial);
+  return range_new (GTORCH_RECORD_MODULE, text, NULL, serial);
 }
 
 void
@@ -178,7 +223,7 @@ gtorch_profile_scope_end (GTorchProfileScope *scope)
 {
   if (G_LIKELY (scope->name == NULL))
     return;
-  gtorch_trace_range_end (scope->id, scope->kind, scope->name);
+  gtorch_trace_range_end (scope->id, scope->kind, &(GTorchRangeText){ scope->name });
   g_free (scope->name);
 }
 

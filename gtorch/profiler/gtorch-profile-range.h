@@ -27,12 +27,17 @@ GType gtorch_profile_range_get_type (void) G_GNUC_CONST;
 GTORCH_AVAILABLE_IN_0_1
 GTorchProfileRange *gtorch_profile_range_new (const gchar *name) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GTorchProfileRange *
+gtorch_profile_range_new_with_args (const gchar *name, const gchar *args) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_profile_range_end (GTorchProfileRange *range);
 GTORCH_AVAILABLE_IN_0_1
 GTorchProfileRange *gtorch_profile_range_ref (GTorchProfileRange *range);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_profile_range_unref (GTorchProfileRange *range);
 _GTORCH_DEFINE_GUARD_AUTOPTR (GTorchProfileRange, gtorch_profile_range_unref)
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_is_profiling (void);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_record_function (const gchar *name, GTorchProfileFunc func, gpointer user_data,
                                  GError **error);

@@ -45,13 +45,28 @@ typedef struct
   guint64 id, sequence;
 } Link;
 
+/* A range that another thread than its own has ended. */
+typedef struct
+{
+  guint64 id;
+  gint64 end;
+} Closed;
+
+typedef struct
+{
+  guint64 id;
+  const GTorchRecordInput *inputs; /* in the memory of the trace */
+  guint n_inputs;
+} Given;
+
 struct _GTorchTraceBuilder
 {
   GTorchTrace *trace;
   GArray *made;      /* Made */
   GArray *links;     /* Link */
   GArray *opened;    /* Made: each range, as it began */
-  GArray *gone;      /* guint64: ids of ranges that have no end of their own */
+  GArray *closed;    /* Closed */
+  GHashTable *given; /* id -> Given */
   GHashTable *bases; /* device -> Base of its spans */
 };
 
@@ -166,7 +181,8 @@ gtorch_trace_builder_new (void)
   self->made = g_array_new (FALSE, TRUE, sizeof (Made));
   self->links = g_array_new (FALSE, FALSE, sizeof (Link));
   self->opened = g_array_new (FALSE, FALSE, sizeof (Made));
-  self->gone = g_array_new (FALSE, FALSE, sizeof (guint64));
+  self->closed = g_array_new (FALSE, FALSE, sizeof (Closed));
+  self->given = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
   self->bases = g_hash_table_new_full (NULL, NULL, NULL, base_free);
   return self;
 }
@@ -208,8 +224,9 @@ name_node (GTorchTraceBuilder *self, const gchar *name)
   return g_string_chunk_insert_const (self->trace->texts, text->str);
 }
 
-static void
-read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *record)
+/* Returns the inputs of a raw record, NULL if it has none. */
+static const GTorchRecordInput *
+read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw)
 {
   GTorchRecordInput *inputs;
   const char *from;
@@ -217,7 +234,7 @@ read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *recor
   guint i;
 
   if (raw->n_inputs == 0)
-    return;
+    return NULL;
   inputs = g_malloc0 (raw->n_inputs * sizeof *inputs + raw->inputs_size);
   g_ptr_array_add (self->trace->memory, inputs);
   data = (char *) (inputs + raw->n_inputs);
@@ -236,8 +253,26 @@ read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *recor
       };
       from = (const char *) (numbers + 2 * input->n_dims);
     }
-  record->op.inputs = inputs;
-  record->op.n_inputs = raw->n_inputs;
+  return inputs;
+}
+
+static void
+keep_given (GTorchTraceBuilder *self, const GTorchRaw *raw)
+{
+  Given *given = g_new (Given, 1);
+
+  *given = (Given){ raw->id, read_inputs (self, raw), raw->n_inputs };
+  g_hash_table_replace (self->given, &given->id, given);
+}
+
+/* Of its beginning or, of those that are told of then, of its end. */
+static void
+set_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *record)
+{
+  const Given *given = g_hash_table_lookup (self->given, &raw->id);
+
+  record->op.inputs = given != NULL ? given->inputs : read_inputs (self, raw);
+  record->op.n_inputs = given != NULL ? given->n_inputs : raw->n_inputs;
 }
 
 /* The first frames outside of the library, "function (file+0x12)", one a line. */
@@ -306,9 +341,14 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
       g_array_append_vals (self->links, &(Link){ raw->id, raw->sequence }, 1);
       return;
     }
-  if (raw->kind == GTORCH_RAW_GONE)
+  if (raw->kind == GTORCH_RAW_CLOSED)
     {
-      g_array_append_val (self->gone, raw->id);
+      g_array_append_vals (self->closed, &(Closed){ raw->id, raw->end }, 1);
+      return;
+    }
+  if (raw->kind == GTORCH_RAW_GIVEN)
+    {
+      keep_given (self, raw);
       return;
     }
   *record = (GTorchRecord){
@@ -328,16 +368,19 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
     case GTORCH_RECORD_OP:
     case GTORCH_RECORD_TRANSFER:
       record->op.flops = raw->a;
-      read_inputs (self, raw, record);
+      set_inputs (self, raw, record);
       if (raw->n_frames > 0)
         record->place = name_frames (self, (const gpointer *) (const void *) frames, raw->n_frames);
       else if (raw->name != NULL && raw->text > 1)
         record->place = keep_text (self, text);
       break;
     case GTORCH_RECORD_MODULE:
+    case GTORCH_RECORD_RANGE:
     case GTORCH_RAW_OPEN:
       if (record->kind == GTORCH_RECORD_MODULE)
         read_module (self, raw, record);
+      else if (record->kind == GTORCH_RECORD_RANGE && strlen (text) + 1 < raw->text)
+        record->range.args = keep_text (self, text + strlen (text) + 1);
       break;
     case GTORCH_RECORD_ALLOC:
     case GTORCH_RECORD_FREE:
@@ -347,6 +390,7 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
       break;
     case GTORCH_RECORD_BACKWARD:
       record->name = name_node (self, raw->name);
+      set_inputs (self, raw, record);
       break;
     case GTORCH_RECORD_SPAN:
       made.external = raw->parent;
@@ -623,19 +667,22 @@ find_thread (GTorchTrace *trace, guint64 system_id)
   return i;
 }
 
-/* Adds the ranges that are still open, which last until the end. Returns the parents, by their ids, of those
- * that another thread has ended, which are not in the trace. */
-static GHashTable *
+/* Adds the ranges whose end their threads have not written: those that another thread has ended, and those
+ * that are still open, which last until the end. */
+static void
 add_open (GTorchTraceBuilder *self, gint64 end)
 {
   g_autoptr (GHashTable) ended = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
-  g_autoptr (GHashTable) lost = g_hash_table_new (g_int64_hash, g_int64_equal);
-  GHashTable *gone = g_hash_table_new (g_int64_hash, g_int64_equal);
+  g_autoptr (GHashTable) closed = g_hash_table_new (g_int64_hash, g_int64_equal);
   const guint n = self->made->len;
   guint i;
 
-  for (i = 0; i < self->gone->len; i++)
-    g_hash_table_add (lost, &g_array_index (self->gone, guint64, i));
+  for (i = 0; i < self->closed->len; i++)
+    {
+      Closed *one = &g_array_index (self->closed, Closed, i);
+
+      g_hash_table_insert (closed, &one->id, one);
+    }
   for (i = 0; i < n; i++)
     {
       const GTorchRecord *record = &g_array_index (self->made, Made, i).record;
@@ -649,28 +696,22 @@ add_open (GTorchTraceBuilder *self, gint64 end)
   for (i = 0; i < self->opened->len; i++)
     {
       Made *made = &g_array_index (self->opened, Made, i);
+      const Closed *one = g_hash_table_lookup (closed, &made->record.id);
 
-      if (g_hash_table_contains (lost, &made->record.id))
-        g_hash_table_insert (gone, &made->record.id, &made->parent);
-      else if (!g_hash_table_contains (ended, &made->record.id))
-        {
-          made->record.end = end;
-          g_array_append_vals (self->made, made, 1);
-        }
+      if (g_hash_table_contains (ended, &made->record.id))
+        continue;
+      made->record.end = one != NULL ? MAX (one->end, made->record.start) : end;
+      g_array_append_vals (self->made, made, 1);
     }
-  return gone;
 }
 
 /* The index of the record with this id; of one around it, if it has not lasted until the time; or -1. */
 static gint
-find_parent (const GTorchTrace *trace, GHashTable *by_id, GHashTable *gone, guint64 id, gint64 end)
+find_parent (const GTorchTrace *trace, GHashTable *by_id, guint64 id, gint64 end)
 {
-  const guint64 *next;
   gpointer found;
   gint index;
 
-  while ((next = g_hash_table_lookup (gone, &id)) != NULL)
-    id = *next;
   if (!g_hash_table_lookup_extended (by_id, &id, NULL, &found))
     return -1;
   for (index = GPOINTER_TO_INT (found); index >= 0 && trace->records[index].end < end;)
@@ -680,7 +721,7 @@ find_parent (const GTorchTrace *trace, GHashTable *by_id, GHashTable *gone, guin
 
 /* Finds the parents of the host's records by their ids. */
 static GHashTable *
-link_host (GTorchTrace *trace, const GArray *made, GHashTable *gone)
+link_host (GTorchTrace *trace, const GArray *made)
 {
   GHashTable *by_id = g_hash_table_new (g_int64_hash, g_int64_equal);
   guint i;
@@ -690,8 +731,8 @@ link_host (GTorchTrace *trace, const GArray *made, GHashTable *gone)
       g_hash_table_insert (by_id, &trace->records[i].id, GUINT_TO_POINTER (i));
   for (i = 0; i < trace->n_records && is_of_thread (&trace->records[i]); i++)
     {
-      const gint parent = find_parent (trace, by_id, gone, g_array_index (made, Made, i).parent,
-                                       trace->records[i].end);
+      const gint parent =
+          find_parent (trace, by_id, g_array_index (made, Made, i).parent, trace->records[i].end);
 
       trace->records[i].parent = parent;
       trace->records[i].depth = parent >= 0 ? trace->records[parent].depth + 1 : 0;
@@ -802,7 +843,6 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
 {
   GTorchTrace *trace = self->trace;
   g_autoptr (GHashTable) by_id = NULL;
-  g_autoptr (GHashTable) gone = NULL;
   struct timespec now;
   guint i;
 
@@ -816,13 +856,13 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
       now.tv_sec * G_GINT64_CONSTANT (1000000000) + now.tv_nsec - gtorch_profile_now ();
 
   drop_outside (self, start, end);
-  gone = add_open (self, end);
+  add_open (self, end);
   g_array_sort (self->made, compare);
   trace->n_records = self->made->len;
   trace->records = g_new (GTorchRecord, MAX (trace->n_records, 1));
   for (i = 0; i < trace->n_records; i++)
     trace->records[i] = g_array_index (self->made, Made, i).record;
-  by_id = link_host (trace, self->made, gone);
+  by_id = link_host (trace, self->made);
   for (i = 0; i < self->links->len; i++)
     {
       const Link *link = &g_array_index (self->links, Link, i);
@@ -839,7 +879,8 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
   g_array_unref (self->made);
   g_array_unref (self->links);
   g_array_unref (self->opened);
-  g_array_unref (self->gone);
+  g_array_unref (self->closed);
+  g_hash_table_unref (self->given);
   g_hash_table_unref (self->bases);
   g_free (self);
   return trace;

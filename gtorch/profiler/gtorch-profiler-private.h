@@ -80,7 +80,11 @@ typedef struct
       const GTorchRecordInput *inputs; /* with shapes */
       guint n_inputs;
       guint64 flops; /* 0: unknown */
-    } op;            /* also of TRANSFER */
+    } op;            /* also of TRANSFER, and of BACKWARD, whose inputs are gradients */
+    struct
+    {
+      const gchar *args; /* what the program has said of it; NULL: nothing */
+    } range;
     struct
     {
       guint64 serial;    /* of the module, in the process */
@@ -153,7 +157,8 @@ gtorch_record_is_of_host (const GTorchRecord *record)
 static inline gboolean
 gtorch_record_is_call (const GTorchRecord *record)
 {
-  return record->kind == GTORCH_RECORD_OP || record->kind == GTORCH_RECORD_TRANSFER;
+  return record->kind == GTORCH_RECORD_OP || record->kind == GTORCH_RECORD_TRANSFER
+         || record->kind == GTORCH_RECORD_BACKWARD;
 }
 
 /* Whether it goes on beside what its thread does, and is not part of the time of the host. */
@@ -179,9 +184,9 @@ GTorchTrace *gtorch_profiler_get_trace (GTorchProfiler *self);
 typedef struct
 {
   void (*trace) (GTorchProfiler *profiler,
-                 GTorchTrace *trace);      /* in the thread that stops the profiler */
-  void (*range_begin) (const gchar *name); /* in the range's thread */
-  void (*range_end) (void);
+                 GTorchTrace *trace);                  /* in the thread that stops the profiler */
+  void (*range_begin) (guint64 id, const gchar *name); /* in the range's thread */
+  void (*range_end) (guint64 id); /* in any thread; and of ids that it does not know */
 } GTorchProfileSink;
 
 /* The sink must be static: threads may still be calling it. At most four. */
@@ -205,10 +210,18 @@ typedef enum
 
 gboolean gtorch_trace_is_running (void);
 gboolean gtorch_trace_wants_modules (void);
-/* Ranges, in one thread: returns an id for the end, or 0 if nothing is recorded. The name of a MODULE is that
- * of its class, a new line, and its path; the serial is 0 for all others. */
-guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name, guint64 serial);
-void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name);
+/* What is said of a range. The name of a MODULE is that of its class, a new line, and its path. */
+typedef struct
+{
+  const gchar *name;
+  const gchar *args; /* NULL: nothing */
+} GTorchRangeText;
+
+/* Ranges: returns an id for the end, which may come in another thread, or 0 if nobody wants to know. The
+ * serial is that of a MODULE, 0 for all others. */
+guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *text,
+                                  guint64 serial);
+void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText *text);
 
 /* Whether a range would be recorded, or told to a sink. */
 gboolean gtorch_trace_wants_ranges (void);

@@ -587,14 +587,16 @@ begin_step (GTorchProfiler *self)
     return;
   g_free (self->step_name);
   self->step_name = g_strdup_printf ("ProfilerStep#%" PRIu64, self->step);
-  self->step_range = gtorch_trace_range_begin (GTORCH_RECORD_STEP, self->step_name, 0);
+  self->step_range =
+      gtorch_trace_range_begin (GTORCH_RECORD_STEP, &(GTorchRangeText){ self->step_name }, 0);
 }
 
 static void
 end_step (GTorchProfiler *self)
 {
   if (self->step_name != NULL)
-    gtorch_trace_range_end (self->step_range, GTORCH_RECORD_STEP, self->step_name);
+    gtorch_trace_range_end (self->step_range, GTORCH_RECORD_STEP,
+                            &(GTorchRangeText){ self->step_name });
   g_clear_pointer (&self->step_name, g_free);
 }
 

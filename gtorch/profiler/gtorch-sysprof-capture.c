@@ -155,7 +155,12 @@ describe (const GTorchRecord *record)
 
   switch (record->kind)
     {
+    case GTORCH_RECORD_RANGE:
+      if (record->range.args != NULL)
+        g_string_append (text, record->range.args);
+      break;
     case GTORCH_RECORD_OP:
+    case GTORCH_RECORD_BACKWARD:
     case GTORCH_RECORD_TRANSFER:
       append_inputs (text, record);
       if (record->op.flops > 0)

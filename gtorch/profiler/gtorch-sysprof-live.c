@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,31 +23,37 @@
 #define COUNT_EACH (G_GINT64_CONSTANT (1000000))   /* nanoseconds between numbers of memory */
 #define FLUSH_EACH (G_GINT64_CONSTANT (500000000)) /* and between writes to the file */
 
+/* A range of the program, which any thread may end. */
 typedef struct
 {
+  guint64 id;
   gint64 start;
-  gchar *name; /* of a range */
-} Open;
+  gchar *name;
+  gchar group[24]; /* of the thread that has begun it */
+} Range;
 
 /* What a thread has begun and not ended. */
 typedef struct
 {
   gchar ops[24], ranges[24], waits[24]; /* groups */
-  GArray *open;                         /* Open: the starts of calls and replays */
-  GArray *open_ranges;                  /* Open */
+  GArray *open;                         /* gint64: the starts of calls and replays */
   guint n_waits;
   gint64 wait_start;
 } Thread;
 
-static GMutex lock; /* protects the capturer and both times */
+static GMutex lock; /* protects the capturer, both times and the ranges */
 static GTorchCapturer capturer;
 static pid_t process;
 static gint64 counted, flushed;
+static GHashTable *open_ranges; /* id -> Range */
 
 static void
-open_clear (gpointer data)
+range_free (gpointer data)
 {
-  g_free (((Open *) data)->name);
+  Range *self = data;
+
+  g_free (self->name);
+  g_free (self);
 }
 
 static void
@@ -55,7 +62,6 @@ thread_free (gpointer data)
   Thread *self = data;
 
   g_array_unref (self->open);
-  g_array_unref (self->open_ranges);
   g_free (self);
 }
 
@@ -75,9 +81,7 @@ this_thread (void)
   g_snprintf (self->ops, sizeof self->ops, "ops: %.5s %" G_GUINT64_FORMAT, name, id);
   g_snprintf (self->ranges, sizeof self->ranges, "ranges: %.5s %" G_GUINT64_FORMAT, name, id);
   g_snprintf (self->waits, sizeof self->waits, "waits: %.5s %" G_GUINT64_FORMAT, name, id);
-  self->open = g_array_new (FALSE, FALSE, sizeof (Open));
-  self->open_ranges = g_array_new (FALSE, FALSE, sizeof (Open));
-  g_array_set_clear_func (self->open_ranges, open_clear);
+  self->open = g_array_new (FALSE, FALSE, sizeof (gint64));
   g_private_set (&threads, self);
   return self;
 }
@@ -119,21 +123,20 @@ mark (gint64 start, gint64 end, const gchar *group, const gchar *name, const gch
 }
 
 static void
-begin (GArray *open, const gchar *name)
+begin (GArray *open)
 {
-  const Open one = { gtorch_profile_now (), g_strdup (name) };
+  const gint64 now = gtorch_profile_now ();
 
-  g_array_append_val (open, one);
+  g_array_append_val (open, now);
 }
 
 /* Returns FALSE if nothing is open: it began before this was turned on. */
 static gboolean
-end (GArray *open, Open *one)
+end (GArray *open, gint64 *start)
 {
   if (open->len == 0)
     return FALSE;
-  *one = g_array_index (open, Open, open->len - 1);
-  g_array_index (open, Open, open->len - 1).name = NULL;
+  *start = g_array_index (open, gint64, open->len - 1);
   g_array_set_size (open, open->len - 1);
   return TRUE;
 }
@@ -143,7 +146,7 @@ end (GArray *open, Open *one)
 static gboolean
 note_call_begin (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  begin (this_thread ()->open, NULL);
+  begin (this_thread ()->open);
   return TRUE;
 }
 
@@ -151,17 +154,17 @@ static void
 note_call_end (GTorchStream *stream, GTorchOpCall *call, gboolean result)
 {
   Thread *self = this_thread ();
-  Open one;
+  gint64 start;
 
-  if (end (self->open, &one))
-    mark (one.start, gtorch_profile_now (), self->ops, call->op->name,
+  if (end (self->open, &start))
+    mark (start, gtorch_profile_now (), self->ops, call->op->name,
           gtorch_device_name (call->device), call->device);
 }
 
 static gboolean
 note_replay_begin (GTorchReplay *replay, GError **error)
 {
-  begin (this_thread ()->open, NULL);
+  begin (this_thread ()->open);
   return TRUE;
 }
 
@@ -169,10 +172,10 @@ static gboolean
 note_replay_end (GTorchReplay *replay, gboolean result, GError **error)
 {
   Thread *self = this_thread ();
-  Open one;
+  gint64 start;
 
-  if (end (self->open, &one))
-    mark (one.start, gtorch_profile_now (), self->ops, "replay of a graph", "", NULL);
+  if (end (self->open, &start))
+    mark (start, gtorch_profile_now (), self->ops, "replay of a graph", "", NULL);
   return TRUE;
 }
 
@@ -207,21 +210,29 @@ static const GTorchObserver observer = {
 };
 
 static void
-note_range_begin (const gchar *name)
+note_range_begin (guint64 id, const gchar *name)
 {
-  begin (this_thread ()->open_ranges, name);
+  Range *range = g_new (Range, 1);
+
+  *range = (Range){ .id = id, .start = gtorch_profile_now (), .name = g_strdup (name) };
+  memcpy (range->group, this_thread ()->ranges, sizeof range->group);
+  g_mutex_lock (&lock);
+  g_hash_table_replace (open_ranges, &range->id, range);
+  g_mutex_unlock (&lock);
 }
 
 static void
-note_range_end (void)
+note_range_end (guint64 id)
 {
-  Thread *self = this_thread ();
-  Open one;
+  Range *range = NULL;
 
-  if (!end (self->open_ranges, &one))
+  g_mutex_lock (&lock);
+  g_hash_table_steal_extended (open_ranges, &id, NULL, (gpointer *) &range);
+  g_mutex_unlock (&lock);
+  if (range == NULL)
     return;
-  mark (one.start, gtorch_profile_now (), self->ranges, one.name, "", NULL);
-  g_free (one.name);
+  mark (range->start, gtorch_profile_now (), range->group, range->name, "", NULL);
+  range_free (range);
 }
 
 /* The timeline of devices, which only a profiler knows. */
@@ -267,6 +278,7 @@ static void __attribute__ ((constructor)) begin_under_sysprof (void)
     return;
   process = getpid ();
   gtorch_capturer_init (&capturer, writer);
+  open_ranges = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, range_free);
   gtorch_observer_add (&observer);
   gtorch_profile_sink_add (&sink);
   atexit (flush_at_exit);

@@ -362,6 +362,12 @@ record_function (PyObject *module, PyObject *args)
   Py_END_ALLOW_THREADS return succeeded (success, &error);
 }
 
+static PyObject *
+is_profiling (PyObject *module, PyObject *unused)
+{
+  return PyBool_FromLong (gtorch_is_profiling ());
+}
+
 /* gradcheck(is_second, function, inputs, eps, atol, rtol) */
 static PyObject *
 gradcheck (PyObject *module, PyObject *args)
@@ -945,6 +951,7 @@ init_module_class (gpointer klass, PyTypeObject *class)
 static PyMethodDef functions[] = {
   { "autocast_run", autocast_run, METH_VARARGS, NULL },
   { "record_function", record_function, METH_VARARGS, NULL },
+  { "is_profiling", is_profiling, METH_NOARGS, NULL },
   { "begin", begin, METH_VARARGS, NULL },
   { "capture", capture, METH_VARARGS, NULL },
   { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },

@@ -136,6 +136,7 @@ tap.add('mistakes_are_refused', () => {
     refused(() => new GTorch.Profiler().stop(), /was not started/);
     refused(() => new GTorch.Profiler().key_averages(), /there is no profile yet/);
     refused(() => GTorch.record_function(3, () => 1), /name must be a string/);
+    refused(() => GTorch.record_function('a\0b', () => 1), /name has a NUL at 1/);
     refused(() => GTorch.record_function('x', 3), /function/);
     refused(() => GTorch.Profiler.set_stack_func(() => 'x'), /no function can be given/);
 });

@@ -16,7 +16,7 @@ import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
-from gi.repository import GLib  # noqa: E402
+from gi.repository import Gio, GLib  # noqa: E402
 
 import gtorch as torch  # noqa: E402
 import tap  # noqa: E402
@@ -74,8 +74,8 @@ def blocks_are_recorded():
     assert forward.cpu_time_total_str.endswith(('us', 'ms'))
     assert forward.cuda_time_total == 0 and forward.device_time_total_str == '0.000us'
     assert forward.device_type == torch.profiler.DeviceType.CPU
-    assert row(averages, 'torch::autograd::AccumulateGrad').count == 4
-    assert row(averages, 'LinearBackward0').count == 2
+    assert sum(one.count for one in averages if one.key == 'torch::autograd::AccumulateGrad') == 4
+    assert sorted(one.input_shapes for one in averages if one.key == 'LinearBackward0') == [[[3, 2]], [[3, 8]]]
     raises(AttributeError, lambda: forward.speed, "no attribute 'speed'")
 
 
@@ -328,7 +328,9 @@ def what_is_missing_is_refused():
         raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), text)
     raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
     raises(TypeError, lambda: record_function(3), 'name')
-    raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")
+    raises(TypeError, lambda: record_function('x', 3), 'args must be a text, not int')
+    raises(ValueError, lambda: record_function('a\0b'), 'name has a NUL at 1')
+    raises(ValueError, lambda: record_function('x', '\0'), 'args has a NUL at 0')
 
 
 def names(events):
@@ -496,6 +498,163 @@ def functions_are_ranges():
         compute()
         compute()
     assert row(prof.key_averages(), 'decorated').count == 2
+
+
+def counts(prof, name):
+    return [one.count for one in prof.key_averages() if one.key == name]
+
+
+@tap.case
+def calls_of_generators_and_coroutines_are_ranges():
+    @record_function('generator')
+    def numbers(n):
+        given = []
+        for i in range(n):
+            given.append((yield i))
+            torch.ones(1).exp()
+        return given
+
+    @record_function('coroutine')
+    async def wait(n):
+        await asyncio.sleep(0.01)
+        torch.ones(1).sin()
+        return n
+
+    @record_function('asynchronous generator')
+    async def later(n):
+        for i in range(n):
+            await asyncio.sleep(0)
+            try:
+                yield i
+            except KeyError:
+                yield 'caught'
+
+    async def run():
+        assert await asyncio.gather(wait(1), wait(2)) == [1, 2]
+        assert [one async for one in later(3)] == [0, 1, 2]
+        inner = later(2)
+        assert await inner.asend(None) == 0
+        assert await inner.athrow(KeyError) == 'caught'
+        await inner.aclose()
+
+    with profile() as prof:
+        assert list(numbers(3)) == [0, 1, 2]
+        one = numbers(2)
+        next(one)
+        assert one.send('x') == 1
+        try:
+            one.send('y')
+        except StopIteration as end:
+            assert end.value == ['x', 'y'], end.value
+        asyncio.run(run())
+    assert counts(prof, 'generator') == [2] and counts(prof, 'coroutine') == [2]
+    assert counts(prof, 'asynchronous generator') == [2]
+    assert {event.cpu_parent.name for event in prof.events() if event.name == 'exp'} == {'generator'}
+    assert min(event.cpu_time for event in prof.events() if event.name == 'coroutine') > 9000
+
+
+@tap.case
+def ranges_end_in_other_threads():
+    given = record_function('given')
+    with profile() as prof:
+        given.__enter__()
+        torch.ones(1).exp()
+        thread = threading.Thread(target=lambda: given.__exit__(None, None, None))
+        thread.start()
+        thread.join()
+        torch.ones(1).sin()
+    assert counts(prof, 'given') == [1]
+    found = {event.name: event for event in prof.events()}
+    assert found['exp'].cpu_parent is found['given'] and found['sin'].cpu_parent is None
+    assert found['given'].thread == found['exp'].thread
+    assert found['given'].time_range.end < found['sin'].time_range.start
+
+
+@tap.case
+def ranges_have_arguments_and_long_names():
+    with profile() as prof:
+        with record_function('n' * 100000, 'lr="0.1"'):
+            pass
+    prof.export_chrome_trace(path('args.json'))
+    (event,) = [one for one in json.load(open(path('args.json')))['traceEvents'] if one['name'] == 'n' * 100000]
+    assert event['args']['Concrete Inputs'] == ['lr="0.1"'], event
+
+
+def calls_with_shapes():
+    """What consists of other operations: a name, PyTorch's shapes of the tensors that are no list, and a call."""
+    functional, nn = torch.nn.functional, torch.nn
+    image, matrix = torch.ones(2, 3, 8, 8), torch.ones(4, 3)
+    classes = torch.tensor([0, 1, 2, 0])
+    return [
+        ('conv2d', [[2, 3, 8, 8], [5, 3, 3, 3], []], lambda: functional.conv2d(image, torch.ones(5, 3, 3, 3))),
+        ('conv2d', [[2, 3, 8, 8], [5, 3, 1, 1], [5]], lambda: nn.Conv2d(3, 5, 1)(image)),
+        ('conv_transpose2d', [[2, 3, 8, 8], [3, 5, 2, 2], [5]], lambda: nn.ConvTranspose2d(3, 5, 2)(image)),
+        ('batch_norm', [[2, 3, 8, 8], [3], [3], [3], [3]], lambda: nn.BatchNorm2d(3)(image)),
+        ('batch_norm', [[4, 3], [3], [3], [], []], lambda: functional.batch_norm(matrix, torch.ones(3), torch.ones(3))),
+        ('instance_norm', [[2, 3, 8, 8], [], [], [], []], lambda: nn.InstanceNorm2d(3)(image)),
+        ('cross_entropy', [[4, 3], [4], []], lambda: functional.cross_entropy(matrix, classes)),
+        ('cross_entropy', [[4, 3], [4], [3]], lambda: nn.CrossEntropyLoss(torch.ones(3))(matrix, classes)),
+        ('flatten', [[2, 3, 8, 8]], lambda: image.flatten(1)),
+        ('flatten', [[2, 3, 8, 8]], lambda: nn.Flatten()(image)),
+        ('dropout', [[4, 3]], lambda: nn.Dropout()(matrix)),
+        ('interpolate', [[2, 3, 8, 8]], lambda: nn.Upsample(scale_factor=2)(image)),
+        ('gru_cell', [[4, 3], [4, 2], [6, 3], [6, 2], [6], [6]], lambda: nn.GRUCell(3, 2)(matrix)),
+        ('lstm', [[5, 4, 3], [1, 4, 2], [1, 4, 2], [8, 3], [8, 2], [8], [8]],
+         lambda: nn.LSTM(3, 2)(torch.ones(5, 4, 3))),
+        ('einsum', [[4, 3], [3, 2]], lambda: torch.einsum('ij,jk', matrix, torch.ones(3, 2))),
+        ('stack', [[4, 3], [4, 3]], lambda: torch.stack([matrix, matrix])),
+    ]  # fmt: skip
+
+
+@tap.case
+def operations_of_operations_have_shapes():
+    for name, shapes, call in calls_with_shapes():
+        with profile(record_shapes=True) as prof:
+            call()
+        found = [event.input_shapes for event in prof.events() if event.name == name]
+        assert found == [shapes], (name, found)
+    with profile(record_shapes=True) as prof:
+        for name, _shapes, call in calls_with_shapes():
+            if name == 'conv2d':
+                call()
+    assert sorted(one.count for one in prof.key_averages(group_by_input_shape=True) if one.key == 'conv2d') == [1, 1]
+
+
+@tap.case
+def nodes_have_the_shapes_of_gradients():
+    x = torch.ones(4, 3, requires_grad=True)
+    with profile(record_shapes=True) as prof:
+        x.exp().sum().backward()
+    found = {event.name: event.input_shapes for event in prof.events()}
+    assert found['SumBackward0'] == [[]] and found['ExpBackward0'] == [[4, 3]], found
+    assert found['torch::autograd::AccumulateGrad'] == [[4, 3]]
+
+
+@tap.case
+def loading_is_a_range():
+    data = torch.utils.data.TensorDataset(torch.ones(6, 2))
+    for n, kind in ((0, 'SingleProcess'), (1, 'MultiProcessing')):
+        loader = torch.utils.data.DataLoader(data, batch_size=2, num_workers=n)
+        with profile() as prof:
+            assert len(list(loader)) == 3
+        assert counts(prof, f'enumerate(DataLoader)#_{kind}DataLoaderIter.__next__') == [4], n
+
+
+@tap.case
+def methods_of_c_have_defaults():
+    prof = torch.Profiler(record_shapes=True, with_stack=True, profile_memory=True)
+    prof.start()
+    torch.ones(2).exp()
+    prof.stop()
+    assert prof.key_averages().get_n_items() == prof.events().key_averages().get_n_items() > 0
+    assert prof.key_averages(group_by_stack_n=1, group_by_input_shape=True).get_n_items() > 0
+    assert 'exp' in prof.key_averages().table() and 'exp' in prof.events().table(sort_by='count', row_limit=-1)
+    prof.export_chrome_trace(path('c.json'))
+    prof.export_chrome_trace(file=Gio.File.new_for_path(path('c.json')))
+    prof.export_stacks(path('c.txt'))
+    prof.export_memory_timeline(pathlib.Path(path('c.html')), torch.Device.cpu())
+    assert all(os.path.getsize(path(name)) > 0 for name in ('c.json', 'c.txt', 'c.html'))
+    raises(TypeError, prof.export_chrome_trace, 'file')
 
 
 @tap.case

@@ -119,6 +119,88 @@ operations_are_ranges (void)
   g_assert_cmpstr (after, ==, "");
 }
 
+static gpointer
+end_range (gpointer range)
+{
+  gtorch_profile_range_end (range);
+  return NULL;
+}
+
+static void
+composites_and_nodes_have_sizes (void)
+{
+  const gint64 shape[] = { 2, 3 };
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autofree gchar *composite = NULL;
+  g_autofree gchar *backward = NULL;
+
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_setenv (PATH, g_getenv ("NVTX_TOOL"), TRUE);
+  x = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_assert_true (gtorch_nvtx_is_traced ());
+  g_free (take_log ());
+  gtorch_set_emit_nvtx (TRUE, TRUE);
+  y = gtorch_stack ((GTorchTensor *[]){ x, x }, 2, 0, NULL);
+  composite = take_log ();
+  g_assert_true (g_str_has_prefix (composite, "push(stack, sizes = [[[2, 3], [2, 3]], []]) push("));
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  z = gtorch_tensor_exp (x, NULL);
+  g_free (take_log ());
+  g_assert_true (gtorch_tensor_backward (z, x, FALSE, FALSE, NULL));
+  backward = take_log ();
+  g_assert_nonnull (strstr (backward, ", sizes = [[2, 3]]) "));
+  gtorch_set_emit_nvtx (FALSE, FALSE);
+}
+
+/* The tool ends the innermost range of a thread only. */
+static void
+ranges_end_in_their_threads (void)
+{
+  g_autofree gchar *overlapping = NULL;
+  g_autofree gchar *given = NULL;
+  g_autofree gchar *after = NULL;
+
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_setenv (PATH, g_getenv ("NVTX_TOOL"), TRUE);
+  g_assert_true (gtorch_nvtx_is_traced ());
+  gtorch_set_emit_nvtx (TRUE, FALSE);
+  {
+    g_autoptr (GTorchProfileRange) a = gtorch_profile_range_new ("a");
+    g_autoptr (GTorchProfileRange) b = gtorch_profile_range_new ("b");
+
+    gtorch_profile_range_end (a);
+    g_free (take_log ());
+    gtorch_profile_range_end (b);
+    overlapping = take_log ();
+  }
+  g_assert_cmpstr (overlapping, ==, "pop() pop() ");
+  {
+    g_autoptr (GTorchProfileRange) a = gtorch_profile_range_new ("a");
+    g_autoptr (GTorchProfileRange) b = gtorch_profile_range_new ("b");
+
+    g_free (take_log ());
+    g_thread_join (g_thread_new ("other", end_range, b));
+    given = take_log ();
+    gtorch_profile_range_end (a);
+    after = take_log ();
+  }
+  g_assert_cmpstr (given, ==, "");
+  g_assert_cmpstr (after, ==, "pop() pop() ");
+  gtorch_set_emit_nvtx (FALSE, FALSE);
+}
+
 static void
 assert_silent (void)
 {
@@ -184,6 +266,8 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/Nvtx/events_reach_the_tool", events_reach_the_tool);
   g_test_add_func ("/GTorch/Nvtx/operations_are_ranges", operations_are_ranges);
+  g_test_add_func ("/GTorch/Nvtx/composites_and_nodes_have_sizes", composites_and_nodes_have_sizes);
+  g_test_add_func ("/GTorch/Nvtx/ranges_end_in_their_threads", ranges_end_in_their_threads);
   g_test_add_func ("/GTorch/Nvtx/without_a_tool_nothing_happens", without_a_tool_nothing_happens);
   g_test_add_func ("/GTorch/Nvtx/a_missing_tool_is_warned_about", a_missing_tool_is_warned_about);
   g_test_add_func ("/GTorch/Nvtx/a_tool_may_refuse", a_tool_may_refuse);

@@ -246,8 +246,9 @@ count_named_end (const GTorchNamed *named)
 }
 
 static void
-count_composite_begin (const GTorchOpClass *op)
+count_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {
+  g_assert_true (inputs != NULL || n_inputs == 0);
   note (COMPOSITE_BEGIN, NULL);
 }
 
@@ -265,8 +266,9 @@ count_recorded (guint64 sequence)
 }
 
 static void
-count_backward_begin (const gchar *name, guint64 sequence)
+count_backward_begin (const gchar *name, guint64 sequence, GTorchImpl *const *grads, gsize n_grads)
 {
+  g_assert_cmpuint (n_grads, >, 0);
   g_assert_nonnull (name);
   note (BACKWARD_BEGIN, NULL);
 }

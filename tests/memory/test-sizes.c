@@ -366,7 +366,7 @@ run_case (const Case *self)
       n_cases++;
       alarm (PATIENCE);
       fail_memory_above (MOST);
-      former = gtorch_composite_begin (self->op->id);
+      former = gtorch_composite_begin (self->op->id, NULL, 0);
       if (self->op->shape != NULL)
         gtorch_composite_end (former, TRUE, NULL); /* none failed */
       ok =

@@ -462,7 +462,8 @@ mistakes_are_named (void)
       const gboolean is_plain = g_str_equal (r->op, "conv3d");
       const GTorchOpClass *former;
 
-      former = gtorch_composite_begin (is_plain ? GTORCH_OP_CONV3D : GTORCH_OP_CONV_TRANSPOSE2D);
+      former = gtorch_composite_begin (is_plain ? GTORCH_OP_CONV3D : GTORCH_OP_CONV_TRANSPOSE2D,
+                                       GTORCH_IMPLS (x, w, NULL));
       if (is_plain)
         y = gtorch_op_conv3d (x, w, NULL, r->stride, r->n_stride, &r->padding, 1, &one, 1,
                               r->groups, &error);

@@ -394,6 +394,193 @@ cycles_are_kept (void)
     }
 }
 
+/* --- what was given --- */
+
+static gchar *
+shapes_of (const GTorchRecord *record)
+{
+  GString *text = g_string_new (NULL);
+
+  g_assert_nonnull (record);
+  for (guint i = 0; i < record->op.n_inputs; i++)
+    {
+      g_string_append (text, i > 0 ? " [" : "[");
+      for (guint j = 0; j < record->op.inputs[i].n_dims; j++)
+        g_string_append_printf (text, j > 0 ? ", %d" : "%d", (gint) record->op.inputs[i].shape[j]);
+      g_string_append_c (text, ']');
+    }
+  return g_string_free (text, FALSE);
+}
+
+static void
+assert_shapes (GTorchProfiler *profiler, GTorchRecordKind kind, const gchar *name, guint i,
+               const gchar *wanted)
+{
+  g_autofree gchar *shapes = shapes_of (find_record (profiler, kind, name, i));
+
+  g_assert_cmpstr (shapes, ==, wanted);
+}
+
+static GTorchTensor *
+ones (const gint64 *shape, gsize n_dims)
+{
+  GTorchTensor *tensor = gtorch_ones (shape, n_dims, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+
+  g_assert_nonnull (tensor);
+  return tensor;
+}
+
+static void
+composites_have_shapes (void)
+{
+  g_autoptr (GTorchTensor) x = ones (GTORCH_SHAPE (2, 3, 8, 8));
+  g_autoptr (GTorchTensor) w = ones (GTORCH_SHAPE (4, 3, 3, 3));
+  g_autoptr (GTorchTensor) bias = ones (GTORCH_SHAPE (4));
+  g_autoptr (GTorchModule) module = NULL;
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GTorchTensor) joined = NULL;
+  g_autoptr (GTorchTensor) product = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", TRUE, "with-stack", TRUE);
+  g_autoptr (GTorchProfileList) averages = NULL;
+  g_autoptr (GTorchProfileList) by_shape = NULL;
+  GTorchTensor *four[] = { bias, bias, bias, bias };
+
+  y = gtorch_conv2d (x, w, NULL, NULL, 0, NULL, 0, NULL, 0, 1, NULL);
+  g_assert_nonnull (y);
+  module = GTORCH_MODULE (gtorch_conv2d_new (3, 5, GTORCH_SHAPE (1), NULL));
+  z = gtorch_module_forward (module, x, NULL);
+  g_assert_nonnull (z);
+  joined = gtorch_stack (four, 4, 0, NULL);
+  product = gtorch_einsum ("i,i->i", four, 2, NULL);
+  g_assert_nonnull (product);
+  stop (profiler);
+  assert_shapes (profiler, GTORCH_RECORD_OP, "conv2d", 0, "[2, 3, 8, 8] [4, 3, 3, 3] []");
+  assert_shapes (profiler, GTORCH_RECORD_OP, "conv2d", 1, "[2, 3, 8, 8] [5, 3, 1, 1] [5]");
+  assert_shapes (profiler, GTORCH_RECORD_OP, "stack", 0, "[4] [4] [4] [4]");
+  assert_shapes (profiler, GTORCH_RECORD_OP, "einsum", 0, "[4] [4]");
+  g_assert_nonnull (find_record (profiler, GTORCH_RECORD_OP, "conv2d", 0)->place);
+  averages = gtorch_profiler_key_averages (profiler, FALSE, 0, NULL);
+  by_shape = gtorch_profiler_key_averages (profiler, TRUE, 0, NULL);
+  {
+    g_autoptr (GTorchProfileRow) both = find_row (averages, "conv2d");
+    g_autoptr (GTorchProfileRow) first = find_row (by_shape, "conv2d");
+
+    g_assert_cmpint (gtorch_profile_row_get_count (both), ==, 2);
+    g_assert_cmpint (gtorch_profile_row_get_count (first), ==, 1);
+    g_assert_cmpint (strlen (gtorch_profile_row_get_input_shapes (first)), >, 2);
+  }
+}
+
+static void
+composites_are_told_of_their_lists (void)
+{
+  g_autoptr (GTorchTensor) x = ones (GTORCH_SHAPE (2, 3));
+  g_autoptr (GTorchTensor) h = ones (GTORCH_SHAPE (2, 4));
+  g_autoptr (GTorchTensor) w_ih = ones (GTORCH_SHAPE (16, 3));
+  g_autoptr (GTorchTensor) w_hh = ones (GTORCH_SHAPE (16, 4));
+  g_autoptr (GTorchTensor) hy = NULL;
+  g_autoptr (GTorchTensor) cy = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", TRUE);
+  GTorchTensor *states[] = { h, h };
+
+  g_assert_true (gtorch_lstm_cell (x, states, 2, w_ih, w_hh, NULL, NULL, &hy, &cy, NULL));
+  stop (profiler);
+  assert_shapes (profiler, GTORCH_RECORD_OP, "lstm_cell", 0,
+                 "[2, 3] [16, 3] [16, 4] [] [] [2, 4] [2, 4]");
+}
+
+static void
+any_number_of_inputs_is_kept (void)
+{
+  GTorchTensor *many[1000];
+  g_autoptr (GTorchTensor) x = ones (GTORCH_SHAPE (2, 3));
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", TRUE);
+  const GTorchRecord *record;
+
+  for (guint i = 0; i < G_N_ELEMENTS (many); i++)
+    many[i] = x;
+  y = gtorch_cat (many, G_N_ELEMENTS (many), 0, NULL);
+  z = gtorch_stack (many, G_N_ELEMENTS (many), 0, NULL);
+  g_assert_nonnull (z);
+  stop (profiler);
+  record = find_record (profiler, GTORCH_RECORD_OP, "cat", 0);
+  g_assert_cmpuint (record->op.n_inputs, ==, G_N_ELEMENTS (many));
+  g_assert_cmpint (record->op.inputs[999].shape[1], ==, 3);
+  record = find_record (profiler, GTORCH_RECORD_OP, "stack", 0);
+  g_assert_cmpuint (record->op.n_inputs, ==, G_N_ELEMENTS (many));
+}
+
+static void
+nodes_have_the_shapes_of_gradients (void)
+{
+  g_autoptr (GTorchTensor) x = filled (2, 3, 2);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) loss = NULL;
+  g_autoptr (GTorchProfiler) profiler = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  profiler = started ("record-shapes", TRUE);
+  y = gtorch_tensor_exp (x, NULL);
+  loss = gtorch_tensor_sum (y, NULL, 0, FALSE, 0, NULL);
+  g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
+  stop (profiler);
+  assert_shapes (profiler, GTORCH_RECORD_BACKWARD, "SumBackward0", 0, "[]");
+  assert_shapes (profiler, GTORCH_RECORD_BACKWARD, "ExpBackward0", 0, "[2, 3]");
+  assert_shapes (profiler, GTORCH_RECORD_BACKWARD, "torch::autograd::AccumulateGrad", 0, "[2, 3]");
+}
+
+static void
+shapes_are_not_kept_unasked (void)
+{
+  g_autoptr (GTorchTensor) x = ones (GTORCH_SHAPE (2, 3, 4));
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", FALSE);
+
+  y = gtorch_tensor_flatten (x, 0, -1, NULL);
+  stop (profiler);
+  assert_shapes (profiler, GTORCH_RECORD_OP, "flatten", 0, "");
+}
+
+/* --- batches --- */
+
+static guint
+load (guint num_workers)
+{
+  const gchar *name = num_workers > 0
+                          ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+                          : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  g_autoptr (GTorchTensor) x = ones (GTORCH_SHAPE (6, 2));
+  g_autoptr (GTorchDataset) dataset = GTORCH_DATASET (gtorch_tensor_dataset_new (&x, 1, NULL));
+  g_autoptr (GTorchDataLoader) loader =
+      g_object_new (GTORCH_TYPE_DATA_LOADER, "dataset", dataset, "batch-size", (gint64) 2,
+                    "num-workers", num_workers, NULL);
+  g_autoptr (GTorchProfiler) profiler = NULL;
+  g_autoptr (GTorchDataLoaderIter) iter = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchSample *batch;
+
+  profiler = started ("record-shapes", TRUE);
+  iter = gtorch_data_loader_iterate (loader, &error);
+  g_assert_no_error (error);
+  while ((batch = gtorch_data_loader_iter_next (iter, NULL, &error)) != NULL)
+    gtorch_sample_unref (batch);
+  g_assert_no_error (error);
+  stop (profiler);
+  return count_records (profiler, GTORCH_RECORD_RANGE, name);
+}
+
+/* Three batches, and the call that finds the end. */
+static void
+loading_is_a_range (void)
+{
+  g_assert_cmpuint (load (0), ==, 4);
+  g_assert_cmpuint (load (1), ==, 4);
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/profile-events/" #name, name)
 
 gint
@@ -409,5 +596,11 @@ main (gint argc, gchar **argv)
   TEST (modules_that_are_gone_keep_their_numbers);
   TEST (calls_of_bindings_are_modules);
   TEST (cycles_are_kept);
+  TEST (composites_have_shapes);
+  TEST (composites_are_told_of_their_lists);
+  TEST (any_number_of_inputs_is_kept);
+  TEST (nodes_have_the_shapes_of_gradients);
+  TEST (shapes_are_not_kept_unasked);
+  TEST (loading_is_a_range);
   return g_test_run ();
 }

@@ -543,20 +543,69 @@ end_range (gpointer range)
 }
 
 static void
-ranges_of_other_threads_are_left_out (void)
+ranges_end_in_any_thread (void)
 {
   g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
   g_autoptr (GTorchTensor) x = filled (2, 2, 1);
   g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
   g_autoptr (GTorchProfileRange) outer = gtorch_profile_range_new ("outer");
   g_autoptr (GTorchProfileRange) given = gtorch_profile_range_new ("given");
+  const GTorchRecord *range, *exp;
 
+  z = gtorch_tensor_sin (x, NULL);
   g_thread_join (g_thread_new ("other", end_range, given));
   y = gtorch_tensor_exp (x, NULL);
+  gtorch_profile_range_end (outer);
   stop (profiler);
-  g_assert_null (find_range (profiler, "given"));
-  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "exp", 0))
-                 == find_range (profiler, "outer"));
+  range = find_range (profiler, "given");
+  exp = find_record (profiler, GTORCH_RECORD_OP, "exp", 0);
+  g_assert_nonnull (range);
+  g_assert_cmpint (range->thread, ==, exp->thread);
+  g_assert_cmpint (range->end, >, range->start);
+  g_assert_cmpint (range->end, <=, exp->start);
+  g_assert_true (parent_of (profiler, range) == find_range (profiler, "outer"));
+  g_assert_true (parent_of (profiler, find_record (profiler, GTORCH_RECORD_OP, "sin", 0)) == range);
+  g_assert_true (parent_of (profiler, exp) == find_range (profiler, "outer"));
+}
+
+static void
+ranges_of_threads_that_are_gone_are_ended (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autoptr (GThread) thread =
+      g_thread_new ("other", (GThreadFunc) gtorch_profile_range_new, (gpointer) "begun there");
+  g_autoptr (GTorchProfileRange) range = g_thread_join (g_steal_pointer (&thread));
+
+  gtorch_profile_range_end (range);
+  stop (profiler);
+  g_assert_cmpint (find_range (profiler, "begun there")->end, <,
+                   gtorch_trace_get_end (gtorch_profiler_get_trace (profiler)));
+}
+
+/* Longer than the pages that records are written to. */
+static void
+long_names_are_kept (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started ("with-flops", TRUE);
+  g_autofree gchar *name = g_strnfill (200000, 'n');
+  g_autofree gchar *args = g_strnfill (300000, 'a');
+  g_autoptr (GTorchTensor) x = filled (2, 2, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchProfileRange) range = gtorch_profile_range_new_with_args (name, args);
+  g_autoptr (GTorchProfileRange) empty = gtorch_profile_range_new_with_args ("", "");
+  g_autoptr (GTorchProfileRange) plain = gtorch_profile_range_new_with_args ("plain", NULL);
+
+  y = gtorch_tensor_exp (x, NULL);
+  gtorch_profile_range_end (plain);
+  gtorch_profile_range_end (empty);
+  gtorch_profile_range_end (range);
+  stop (profiler);
+  g_assert_nonnull (find_range (profiler, name));
+  g_assert_cmpstr (find_range (profiler, name)->range.args, ==, args);
+  g_assert_cmpstr (find_range (profiler, "")->range.args, ==, "");
+  g_assert_null (find_range (profiler, "plain")->range.args);
+  g_assert_nonnull (find_record (profiler, GTORCH_RECORD_OP, "exp", 0));
 }
 
 #define N_DEEP 1000
@@ -724,6 +773,7 @@ profiles_begin_and_end_while_threads_work (void)
 
 static guint n_traces;
 static GString *told;
+static guint64 last_id;
 
 static void
 sink_trace (GTorchProfiler *profiler, GTorchTrace *trace)
@@ -732,15 +782,17 @@ sink_trace (GTorchProfiler *profiler, GTorchTrace *trace)
 }
 
 static void
-sink_begin (const gchar *name)
+sink_begin (guint64 id, const gchar *name)
 {
+  g_assert_cmpuint (id, !=, 0);
+  last_id = id;
   g_string_append_printf (told, "(%s", name);
 }
 
 static void
-sink_end (void)
+sink_end (guint64 id)
 {
-  g_string_append_c (told, ')');
+  g_string_append_c (told, id == last_id ? ']' : ')');
 }
 
 static const GTorchProfileSink sink = { sink_trace, sink_begin, sink_end };
@@ -756,13 +808,18 @@ sinks_are_told (void)
     GTORCH_PROFILE_RANGE ("a");
     GTORCH_PROFILE_RANGE ("b");
   }
+  {
+    g_autoptr (GTorchProfileRange) given = gtorch_profile_range_new ("given");
+
+    g_thread_join (g_thread_new ("other", end_range, given));
+  }
   profiler = started ("record-shapes", FALSE);
   stop (profiler);
   gtorch_profile_sink_remove (&sink);
   {
     GTORCH_PROFILE_RANGE ("c");
   }
-  g_assert_cmpstr (told->str, ==, "(a(b))");
+  g_assert_cmpstr (told->str, ==, "(a(b])(given]");
   g_assert_cmpint (n_traces, ==, 1);
   g_string_free (told, TRUE);
 }
@@ -810,7 +867,9 @@ main (gint argc, gchar **argv)
   TEST (what_makes_no_sense_is_refused);
   TEST (ranges_overlap);
   TEST (open_ranges_last_until_the_end);
-  TEST (ranges_of_other_threads_are_left_out);
+  TEST (ranges_end_in_any_thread);
+  TEST (ranges_of_threads_that_are_gone_are_ended);
+  TEST (long_names_are_kept);
   TEST (any_number_of_ranges_is_open);
   TEST (threads_share_a_profiler);
   TEST (threads_are_recorded);

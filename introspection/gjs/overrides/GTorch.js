@@ -604,6 +604,8 @@ function overrideProfiler() {
     GTorch.record_function = convert.counted('record_function', (name, func) => {
         if (typeof name !== 'string')
             throw new TypeError(`record_function: name must be a string, not ${name}`);
+        if (name.includes('\0'))
+            throw new TypeError(`record_function: name ${convert.nulIn(name)}`);
         return within('record_function', func, () => GTorch.ProfileRange.new(name));
     }, 2);
     const {prototype} = GTorch.Profiler;

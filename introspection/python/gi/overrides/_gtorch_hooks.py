@@ -372,6 +372,9 @@ class Recording:
     n = 0
 
 
+is_profiling = GTorch.is_profiling if mixin is None else mixin.is_profiling
+
+
 def recorded(owner, compute, *arguments):
     """compute(…), as a call of the module in profiles: C knows of no forward() that Python calls by itself."""
     call = owner.profile_call()

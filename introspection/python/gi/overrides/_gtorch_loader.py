@@ -19,6 +19,7 @@ from gi.overrides import _gtorch_collate as collate
 from gi.overrides import _gtorch_datasets as datasets
 from gi.overrides import _gtorch_samplers as samplers
 from gi.overrides import _gtorch_workers as workers
+from gi.overrides._gtorch_hooks import is_profiling
 
 Batch = TypeVar('Batch', covariant=True)
 FIXED = ('batch_size', 'batch_sampler', 'sampler', 'drop_last', 'dataset', 'persistent_workers')
@@ -357,6 +358,7 @@ class _Iterator:
     """An iteration over a loader."""
 
     is_closed = False
+    RANGE = 'enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__'  # the name in profiles, which is PyTorch's
 
     def __init__(self, loader):
         self.loader, self.turn_of_threads = loader, threading.RLock()
@@ -388,7 +390,13 @@ class _Iterator:
 
     def __next__(self):
         with self.turn_of_threads:  # each batch is for one of the threads that share the iteration
-            return self.next_batch()
+            if self.RANGE is None or not is_profiling():
+                return self.next_batch()
+            span = GTorch.ProfileRange.new(self.RANGE)
+            try:
+                return self.next_batch()
+            finally:
+                span.end()
 
     def next_batch(self):
         progress = self.progress
@@ -412,6 +420,8 @@ class _Iterator:
 
 class _Alone(_Iterator):
     """An iteration without workers."""
+
+    RANGE = 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__'
 
     def start(self, loader):
         if loader.timeout != 0:
@@ -440,6 +450,8 @@ class _Alone(_Iterator):
 
 class _WithThreads(_Iterator):
     """An iteration with threads, which the loader in C has."""
+
+    RANGE = None  # C records its waits
 
     def start(self, loader):
         from gi.overrides import _gtorch_threads as threads

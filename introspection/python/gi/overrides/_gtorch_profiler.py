@@ -10,13 +10,14 @@ import os
 import sys
 import warnings
 import weakref
+from contextlib import ContextDecorator
 
 from gi.repository import GLib
 
-from gi.overrides._gtorch_context import Decorator, enter, leave
+from gi.overrides._gtorch_context import NOTHING, enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 from gi.overrides._gtorch_errors import passes, restores
-from gi.overrides._gtorch_hooks import Recording, describe, kept
+from gi.overrides._gtorch_hooks import Recording, describe, is_profiling, kept
 from gi.overrides._gtorch_nvtx import emit_nvtx
 from gi.overrides._gtorch_profile_events import (
     DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel, Recorded, export_stacks, file_of,
@@ -78,17 +79,68 @@ def _tell_stacks():
 # --- ranges ---
 
 
-class record_function(Decorator):  # noqa: N801, the name is PyTorch's
-    """with record_function('forward'): the block has this name in profiles; also a decorator."""
+class record_function(ContextDecorator):  # noqa: N801, the name is PyTorch's
+    """with record_function('forward'): the block has this name in profiles, and traces show @args with it; also a
+    decorator, with which each call is a range. That of a generator or a coroutine lasts until it is over, as if the
+    block were around what the function does: PyTorch's ends when the object is made, before any of it has run."""
 
     def __init__(self, name, args=None):
-        if not isinstance(name, str):
-            raise TypeError(f'record_function(): name must be a text, not {type(name).__name__}')
-        unsupported('record_function', args=args)
+        for argument, value in (('name', name), ('args', args)):
+            if not isinstance(value, str) and (argument == 'name' or value is not None):
+                raise TypeError(f'record_function(): {argument} must be a text, not {type(value).__name__}')
+            if value is not None and '\0' in value:
+                at = value.index('\0')
+                raise ValueError(f'record_function(): {argument} has a NUL at {at}, with which texts end in C')
         self.name, self.args = name, args
 
+    def _recreate_cm(self):
+        return type(self)(self.name, self.args)  # calls may overlap, and each ends its own range
+
+    def __call__(self, function):
+        import inspect  # takes 5 ms, which most programs need not spend
+
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generate(*args, **options):
+                with self._recreate_cm():
+                    return (yield from function(*args, **options))
+
+            return generate
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def await_(*args, **options):
+                with self._recreate_cm():
+                    return await function(*args, **options)
+
+            return await_
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def iterate(*args, **options):
+                with self._recreate_cm():
+                    inner = function(*args, **options)
+                    step, given = inner.asend, None
+                    while True:
+                        try:
+                            value = await step(given)
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            step, given = inner.asend, (yield value)
+                        except GeneratorExit:
+                            await inner.aclose()
+                            raise
+                        except BaseException as error:
+                            step, given = inner.athrow, error
+
+            return iterate
+        return super().__call__(function)
+
     def __enter__(self):
-        return enter(self, GTorch.ProfileRange.new(self.name))
+        made = GTorch.ProfileRange.new_with_args(self.name, self.args) if is_profiling() else NOTHING
+        return enter(self, made)
 
     def __exit__(self, *_exception):
         return leave(self)
@@ -187,6 +239,51 @@ def _watch_modules(start, stop):
         return result
 
     return start_and_count, stop_and_count
+
+
+def _with_defaults(profiler, rows):
+    """Gives the methods of C the defaults that other languages have; files may be paths."""
+    averages, stacks, memory = profiler.key_averages, profiler.export_stacks, profiler.export_memory_timeline
+    averages_of_rows, write = rows.key_averages, rows.table
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
+        return averages(self, group_by_input_shape, group_by_stack_n)
+
+    def key_averages_of_rows(self, group_by_input_shapes=False, group_by_stack_n=0):
+        return averages_of_rows(self, group_by_input_shapes, group_by_stack_n)
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+              max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None):  # fmt: skip
+        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
+        return write(self, sort_by, row_limit, *widths, header, top_level_events_only, time_unit)
+
+    def export_stacks(self, file, metric='self_cpu_time_total', cancellable=None):
+        return stacks(self, _file(file), metric, cancellable)
+
+    def export_memory_timeline(self, file, device=None, cancellable=None):
+        return memory(self, _file(file), device, cancellable)
+
+    def plain_export(raw):
+        def export(self, file, cancellable=None):
+            return raw(self, _file(file), cancellable)
+
+        return export
+
+    made = {
+        (profiler, 'key_averages'): key_averages, (rows, 'key_averages'): key_averages_of_rows, (rows, 'table'): table,
+        (profiler, 'export_stacks'): export_stacks, (profiler, 'export_memory_timeline'): export_memory_timeline,
+    }  # fmt: skip
+    for name in ('export_chrome_trace', 'export_sysprof'):
+        if hasattr(profiler, name):  # a library without Sysprof has one of them
+            made[profiler, name] = plain_export(getattr(profiler, name))
+    for (owner, name), function in made.items():
+        function.__name__, function.__doc__ = name, getattr(owner, name).__doc__
+        function.__qualname__ = f'{owner.__name__}.{name}'
+        setattr(owner, name, function)
+
+
+def _file(value):
+    return file_of(value) if isinstance(value, (str, os.PathLike)) else value
 
 
 def _make(activities, **settings):
@@ -394,6 +491,7 @@ _SimpleProfile.__name__ = _SimpleProfile.__qualname__ = 'profile'
 
 
 def install(submodule):
+    _with_defaults(GTorch.Profiler, GTorch.ProfileList)
     GTorch.Profiler.set_schedule_func = _set_schedule_func(GTorch.Profiler.set_schedule_func)
     GTorch.Profiler.step = restores(GTorch.Profiler.step)
     GTorch.Profiler.start, GTorch.Profiler.stop = _watch_modules(restores(GTorch.Profiler.start), GTorch.Profiler.stop)
