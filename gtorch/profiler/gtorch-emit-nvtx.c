@@ -20,8 +20,8 @@ static gint shapes; /* atomically: whether names have them */
 /* --- stacks --- */
 
 /* NVTX knows one end, that of the innermost range of a thread. A range of the program that is not the
- * innermost, as it may be with tasks that take turns, stays until those within it have ended; one that another
- * thread has ended stays until its own thread begins or ends one. */
+ * innermost, as it may be with tasks that take turns, stays until those within it have ended; one that
+ * another thread has ended stays until its own thread begins or ends one. */
 
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
@@ -299,7 +299,8 @@ static gint is_on; /* atomically */
  * tensor; of a list of tensors it has a list. Operations that consist of others have a range around
  * theirs, those that only make a view have none. In a backward pass there is a range for each operation
  * whose gradient is computed, `backward of mul, stashed seq = 12`, with the number of its node, and each
- * [struct@ProfileRange] is a range. Without a tool this does nothing.
+ * [struct@ProfileRange] is a range; the tool keeps one that is not the innermost of its thread until those
+ * within it have ended. Without a tool this does nothing.
  *
  * ```c
  * gtorch_set_emit_nvtx (TRUE, FALSE);

@@ -58,6 +58,18 @@ void gtorch_profile_buffers_set_flags (guint flags, gboolean uses_tracer, gboole
 /* The devices, by slots, that operations ran on since the flags were set. */
 guint32 gtorch_profile_buffers_get_devices (void);
 
+/* --- sinks (gtorch-profile-sink.c) --- */
+extern gint gtorch_n_range_sinks;
+
+static inline gboolean
+gtorch_profile_sinks_want_ranges (void)
+{
+  return g_atomic_int_get (&gtorch_n_range_sinks) > 0;
+}
+
+void gtorch_profile_sinks_tell_begin (guint64 id, const gchar *name);
+void gtorch_profile_sinks_tell_end (guint64 id);
+
 /* --- making a trace (gtorch-profile-trace.c) --- */
 typedef struct _GTorchTraceBuilder GTorchTraceBuilder;
 

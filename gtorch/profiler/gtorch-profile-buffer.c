@@ -883,88 +883,10 @@ gtorch_profile_buffers_get_devices (void)
 
 /* --- ranges --- */
 
-#define MAX_SINKS 4
-
-static const GTorchProfileSink *sinks[MAX_SINKS]; /* atomic */
-static gint n_range_sinks;                        /* atomic */
-
-void
-gtorch_profile_sink_add (const GTorchProfileSink *sink)
-{
-  guint i;
-
-  g_mutex_lock (&lock);
-  for (i = 0; i < MAX_SINKS && sinks[i] != sink && sinks[i] != NULL; i++)
-    ;
-  g_assert (i < MAX_SINKS);
-  if (sinks[i] == NULL && (sink->range_begin != NULL || sink->range_end != NULL))
-    g_atomic_int_inc (&n_range_sinks);
-  g_atomic_pointer_set (&sinks[i], sink);
-  g_mutex_unlock (&lock);
-}
-
-void
-gtorch_profile_sink_remove (const GTorchProfileSink *sink)
-{
-  guint i;
-
-  g_mutex_lock (&lock);
-  for (i = 0; i < MAX_SINKS; i++)
-    if (sinks[i] == sink)
-      {
-        g_atomic_pointer_set (&sinks[i], NULL);
-        if (sink->range_begin != NULL || sink->range_end != NULL)
-          g_atomic_int_add (&n_range_sinks, -1);
-      }
-  g_mutex_unlock (&lock);
-}
-
-void
-gtorch_profile_sinks_tell_trace (GTorchProfiler *profiler, GTorchTrace *trace)
-{
-  guint i;
-
-  for (i = 0; i < MAX_SINKS; i++)
-    {
-      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
-
-      if (sink != NULL && sink->trace != NULL)
-        sink->trace (profiler, trace);
-    }
-}
-
 gboolean
 gtorch_trace_wants_ranges (void)
 {
-  return gtorch_trace_is_running () || g_atomic_int_get (&n_range_sinks) > 0;
-}
-
-static void
-tell_range_begin (guint64 id, const gchar *name)
-{
-  guint i;
-
-  for (i = 0; i < MAX_SINKS; i++)
-    {
-      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
-
-      if (sink != NULL && sink->range_begin != NULL)
-        sink->range_begin (id, name);
-    }
-}
-
-static void
-tell_range_end (guint64 id)
-{
-  guint i;
-
-  for (i = 0; i < MAX_SINKS; i++)
-    {
-      const GTorchProfileSink *sink = g_atomic_pointer_get (&sinks[i]);
-
-      if (sink != NULL && sink->range_end != NULL)
-        sink->range_end (id);
-    }
+  return gtorch_trace_is_running () || gtorch_profile_sinks_want_ranges ();
 }
 
 static void
@@ -1002,7 +924,7 @@ guint64
 gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *text, guint64 serial)
 {
   const gboolean is_told =
-      G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE;
+      G_UNLIKELY (gtorch_profile_sinks_want_ranges ()) && kind != GTORCH_RECORD_MODULE;
   Buffer *self;
   Frame *frame;
 
@@ -1010,7 +932,9 @@ gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *text, gu
     return 0;
   self = buffer_get ();
   if (is_told)
-    tell_range_begin (((guint64) (self->number + 1) << THREAD_SHIFT) + self->n_ids + 1, text->name);
+    gtorch_profile_sinks_tell_begin (((guint64) (self->number + 1) << THREAD_SHIFT) + self->n_ids
+                                         + 1,
+                                     text->name);
   if (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
     return ((guint64) (self->number + 1) << THREAD_SHIFT) + ++self->n_ids;
   drop_pending (self);
@@ -1030,8 +954,8 @@ gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText
 
   if (id == 0)
     return;
-  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE)
-    tell_range_end (id);
+  if (G_UNLIKELY (gtorch_profile_sinks_want_ranges ()) && kind != GTORCH_RECORD_MODULE)
+    gtorch_profile_sinks_tell_end (id);
   if (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
     return;
   self = buffer_get ();

@@ -179,16 +179,12 @@ GTorchProfileScope
 gtorch_profile_scope_begin (const gchar *format, gpointer object)
 {
   GTorchProfileScope scope = { 0, GTORCH_RECORD_RANGE, NULL };
-  const gchar *type;
 
   if (G_LIKELY (!gtorch_trace_wants_ranges ()))
     return scope;
-  type = G_OBJECT_TYPE_NAME (object);
-  if (g_str_has_prefix (type, "GTorch"))
-    type += strlen ("GTorch");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-  scope.name = g_strdup_printf (format, type);
+  scope.name = g_strdup_printf (format, gtorch_type_own_name (G_OBJECT_TYPE_NAME (object)));
 #pragma GCC diagnostic pop
   scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, &(GTorchRangeText){ scope.name }, 0);
   return scope;

@@ -631,6 +631,36 @@ def nodes_have_the_shapes_of_gradients():
 
 
 @tap.case
+def every_step_is_a_range():
+    class Own(torch.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+
+        def step(self, closure=None):
+            return 'done'
+
+    class Derived(torch.optim.SGD):
+        pass
+
+    param = torch.nn.Parameter(torch.ones(2))
+
+    def closure():
+        loss = (param * param).sum()
+        loss.backward()
+        return loss
+
+    for made, given in ((Own([param]), []), (Derived([param], lr=0.1), []), (torch.optim.LBFGS([param]), [closure]),
+                        (torch.optim.SGD([param], lr=0.1), [closure])):  # fmt: skip
+        closure()
+        with profile() as prof:
+            made.step(*given)
+            made.zero_grad()
+        name = type(made).__name__
+        assert counts(prof, f'Optimizer.step#{name}.step') == [1], name
+        assert counts(prof, f'Optimizer.zero_grad#{name}.zero_grad') == [1], name
+
+
+@tap.case
 def loading_is_a_range():
     data = torch.utils.data.TensorDataset(torch.ones(6, 2))
     for n, kind in ((0, 'SingleProcess'), (1, 'MultiProcessing')):

@@ -145,7 +145,7 @@ class Optimizer(RawOptimizer):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if callable(vars(cls).get('step')):
-            cls.step = step_hooks.stepping(vars(cls)['step'])
+            cls.step = step_hooks.stepping(vars(cls)['step'], is_own=True)
         function = own_vfunc(cls, 'step_param')
         if function is not None:
             cls.do_step_param = _succeeds(function)

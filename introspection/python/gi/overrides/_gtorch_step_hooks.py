@@ -6,6 +6,7 @@ import functools
 
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_exchange as exchange
+from gi.overrides._gtorch_convert import GTorch
 
 ATTRIBUTE = '_hooks_of_steps'
 KINDS = ('step_pre', 'step_post', 'state_dict_pre', 'state_dict_post', 'load_state_dict_pre', 'load_state_dict_post')
@@ -77,12 +78,29 @@ REGISTER = {
 }
 
 
-def stepping(step):
-    """Wraps step() in the hooks: the outermost one calls them, where that of a class calls that of its parent."""
+def _recorded(step):
+    """step() of a class of the program's, with the range in profiles that steps in C have."""
+
+    def call(self, *args, **options):
+        if not hooks.is_profiling():
+            return step(self, *args, **options)
+        span = GTorch.ProfileRange.new(f'Optimizer.step#{type(self).__name__}.step')
+        try:
+            return step(self, *args, **options)
+        finally:
+            span.end()
+
+    return call
+
+
+def stepping(step, is_own=False):
+    """Wraps step() in the hooks: the outermost one calls them, where that of a class calls that of its parent.
+    @is_own: that of a class of the program's."""
     if getattr(step, '_calls_hooks', False):
         return step
+    wrapped, step = step, _recorded(step) if is_own else step
 
-    @functools.wraps(step)
+    @functools.wraps(wrapped)
     def call(self, *args, **options):
         if not has_steps(self) or self.__dict__.get('_in_step'):
             return step(self, *args, **options)
