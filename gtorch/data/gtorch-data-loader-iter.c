@@ -532,6 +532,19 @@ wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
   return gtorch_batch_take (batch, error);
 }
 
+#define WAIT_RANGE(kind) "enumerate(DataLoader)#_" kind "DataLoaderIter.__next__"
+
+/* The name in profiles is PyTorch's, by which programs for its traces find what loading takes. */
+static GTorchProfileScope
+begin_wait (GTorchDataLoaderIter *self)
+{
+  const gboolean has_workers = self->loader != NULL && self->loader->num_workers > 0;
+
+  return gtorch_profile_scope_begin (has_workers ? WAIT_RANGE ("MultiProcessing")
+                                                 : WAIT_RANGE ("SingleProcess"),
+                                     self);
+}
+
 /**
  * gtorch_data_loader_iter_next:
  * @self: an iterator
@@ -557,13 +570,7 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!gtorch_data_loader_iter_begin_next (self, error))
     return NULL;
-  /* the name is PyTorch's, by which programs for its traces find what loading takes */
-  scope = gtorch_profile_scope_begin (self->loader->num_workers > 0
-                                          ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter._"
-                                            "_next__"
-                                          : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__"
-                                            "next__",
-                                      self);
+  scope = begin_wait (self);
   batch = wait_for_next (self, cancellable, error);
   gtorch_data_loader_iter_end_next (self);
   return batch;
