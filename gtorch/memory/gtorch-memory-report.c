@@ -8,7 +8,6 @@
 
 #include "memory/gtorch-memory-report-private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-program-private.h"
 #include "device/gtorch-device-info.h"
 
 #define MAX_ENTRIES 200000 /* of a history that the environment asks for */
@@ -331,12 +331,12 @@ make_page (void)
   g_autoptr (GDateTime) now = g_date_time_new_now_local ();
   g_autofree gchar *time = g_date_time_format (now, "%F %T");
   g_autoptr (GPtrArray) all = g_ptr_array_new ();
-  const gchar *program = g_get_prgname ();
+  g_autofree gchar *program = gtorch_program_dup_name ();
   GString *page = g_string_new (head);
   guint i;
 
   g_string_append (page, "<p>");
-  gtorch_html_text (page, program != NULL ? program : program_invocation_short_name);
+  gtorch_html_text (page, program);
   g_string_append_printf (page, ", process %d, %s</p>\n", (gint) getpid (), time);
   g_mutex_lock (&lock);
   for (i = 0; allocators != NULL && i < allocators->len; i++)

@@ -557,16 +557,28 @@ nonsense_from_the_bus_gets_errors (void)
 }
 
 static void
+assert_no_trace (GTorchExporter *exporter, const gchar *text, const gchar *message)
+{
+  g_autofree gchar *expected = g_strconcat ("exporter_set_profile: ", message, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_exporter_set_profile (exporter, text, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+  g_assert_cmpstr (error->message, ==, expected);
+}
+
+static void
 a_profile_is_handed_on (void)
 {
   g_autoptr (GTorchExporter) exporter = started ("test");
   g_autoptr (GVariant) answer = NULL;
+  g_autoptr (GVariant) after = NULL;
   g_autoptr (GError) error = NULL;
   g_autofree gchar *big = g_strnfill (32 * 1024 * 1024 + 1, ' ');
 
-  g_assert_true (gtorch_exporter_set_profile (exporter, "{}", &error));
+  g_assert_true (gtorch_exporter_set_profile (exporter, "[]", &error));
   answer = ask (exporter, "GetProfile", NULL);
-  assert_text (answer, "('{}',)");
+  assert_text (answer, "('[]',)");
   g_assert_false (gtorch_exporter_set_profile (exporter, "\xff", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
@@ -578,6 +590,18 @@ a_profile_is_handed_on (void)
   g_assert_false (gtorch_exporter_set_profile (exporter, "not json", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
   g_clear_error (&error);
+  assert_no_trace (exporter, "{}",
+                   "the text is an object without that list, it must be a trace: a list of events, "
+                   "or an object with the list as “traceEvents”");
+  assert_no_trace (exporter, "5",
+                   "the text is a number, it must be a trace: a list of events, or an object with "
+                   "the list as “traceEvents”");
+  assert_no_trace (exporter, "[{}, 1]", "event 1 of the trace is a number, it must be an object");
+  assert_no_trace (exporter, "{\"traceEvents\": [[]]}",
+                   "event 0 of the trace is an array, it must be an object");
+  after = ask (exporter, "GetProfile", NULL);
+  assert_text (after, "('[]',)");
+  g_assert_true (gtorch_exporter_set_profile (exporter, "{\"traceEvents\": [{}]}", &error));
   g_assert_false (gtorch_exporter_add_scalar (exporter, "", 1, 0, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==, "exporter_add_scalar: the name is empty");
