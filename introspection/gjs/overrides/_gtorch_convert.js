@@ -119,13 +119,13 @@ function addMethods(prototype, methods) {
     }
 }
 
-// Returns the given arguments by name: positional ones, then the members of an options object. Only the
-// first nPositional may be given by position.
 // What is wrong with a text that has a NUL.
 function nulIn(text) {
     return `has a NUL at ${text.indexOf('\0')}, with which texts end in C`;
 }
 
+// Returns the given arguments by name: positional ones, then the members of an options object. Only the
+// first nPositional may be given by position.
 function bind(name, args, given, nPositional = args.length) {
     const positional = [...given];
     const more = positional.length > 0 && isOptions(positional.at(-1)) ? positional.pop() : {};

@@ -10,7 +10,7 @@ import sys
 import warnings
 import weakref
 
-from gi.repository import Gio, GLib
+from gi.repository import GLib
 
 from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
@@ -281,7 +281,7 @@ class EventList(list):
         return EventList(self._profiler, rows, FunctionEventAvg)
 
     def export_chrome_trace(self, path):
-        self._profiler.export_chrome_trace(_file(path), None)
+        self._profiler.export_chrome_trace(path, None)
 
     def supported_export_stacks_metrics(self):
         return list(METRICS)
@@ -290,14 +290,10 @@ class EventList(list):
         _export_stacks(self._profiler, path, metric)
 
 
-def _file(path):
-    return Gio.File.new_for_path(os.fspath(path))
-
-
 def _export_stacks(profiler, path, metric):
     if metric not in METRICS:
         raise ValueError(f'export_stacks(): metric is {metric!r}, it must be one of {", ".join(METRICS)}')
-    profiler.export_stacks(_file(path), metric, None)
+    profiler.export_stacks(path, metric, None)
 
 
 def _make(activities, **settings):
@@ -419,7 +415,7 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def export_chrome_trace(self, path):
         """Writes a trace for Perfetto, compressed if the name ends with .gz."""
-        self._profiler.export_chrome_trace(_file(path), None)
+        self._profiler.export_chrome_trace(path, None)
 
     def export_stacks(self, path, metric='self_cpu_time_total'):
         """Writes frames and times for flame graphs."""
@@ -429,7 +425,7 @@ class profile:  # noqa: N801, the name is PyTorch's
         """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed."""
         if device is not None and not isinstance(device, GTorch.Device):
             device = GTorch.Device.new_from_string(str(device))
-        self._profiler.export_memory_timeline(_file(path), device, None)
+        self._profiler.export_memory_timeline(path, device, None)
 
     def add_metadata(self, key, value):
         """Adds a text to the trace."""
