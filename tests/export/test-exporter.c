@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <gtorch/export/gtorch-exporter-private.h>
 #include <gtorch/gtorch.h>
 #include <math.h>
 #include <signal.h>
@@ -556,6 +557,33 @@ nonsense_from_the_bus_gets_errors (void)
   answer = ask (exporter, "ListModules", NULL); /* it still answers */
 }
 
+static gboolean
+is_there (GWeakRef *reference)
+{
+  g_autoptr (GObject) object = g_weak_ref_get (reference);
+
+  return object != NULL;
+}
+
+/* In a program that runs no main loop, too. */
+static void
+the_connection_ends_with_the_export (void)
+{
+  g_autoptr (GTorchExporter) exporter = started ("test");
+  const gint64 end = g_get_monotonic_time () + LIMIT;
+  GWeakRef connection;
+
+  g_weak_ref_init (&connection, gtorch_exporter_get_export (exporter)->bus);
+  g_variant_unref (ask (exporter, "ListModules", NULL));
+  gtorch_exporter_stop (exporter);
+  while (is_there (&connection)) /* its own thread has it for a moment */
+    {
+      g_assert_cmpint (g_get_monotonic_time (), <, end);
+      g_usleep (1000);
+    }
+  g_weak_ref_clear (&connection);
+}
+
 static void
 assert_no_trace (GTorchExporter *exporter, const gchar *text, const gchar *message)
 {
@@ -820,6 +848,7 @@ main (gint argc, gchar **argv)
   TEST (scalars_are_kept_and_thinned_out);
   TEST (nonsense_from_the_bus_gets_errors);
   TEST (a_profile_is_handed_on);
+  TEST (the_connection_ends_with_the_export);
   TEST (many_calls_at_once_are_answered_or_refused);
   TEST (a_stop_ends_what_is_computed);
   TEST (a_trainer_shows_its_module_and_losses);
