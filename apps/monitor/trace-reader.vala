@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Sums up a trace in Chrome's format, {"traceEvents": [{"ph": "X", "name": …, "dur": …}, …]}, or only the list,
- * plain or compressed by gzip.
+/* Sums up a trace in Chrome's format, {"traceEvents": [{"ph": "X", "name": …, "dur": …}, …]}, or only the
+ * list, plain or compressed by gzip.
  *
- * Traces come from other programs and from files, and may be large or wrong in any way. The text is read piece by
- * piece, in a thread, and of it only the sums are kept: a tree of a text of 39 MB takes 700 MB, which GLib's
- * allocator of slices does not give back. Nothing recurses, and what is kept is bounded: values in one another,
- * names, and the text itself. Events other than complete ones are passed over, and so is what is no event. */
+ * Traces come from other programs and from files, and may be large or wrong in any way. The text is read
+ * piece by piece, in a thread, and of it only the sums are kept: a tree of a text of 39 MB takes 700 MB,
+ * which GLib's allocator of slices does not give back. Nothing recurses, and what is kept is bounded: values
+ * in one another, names, and the text itself. Events other than complete ones are passed over, and so is what
+ * is no event. */
 
 namespace GTorchMonitor {
     /* All events of one name and category. Times are in microseconds. */
@@ -142,7 +143,8 @@ namespace GTorchMonitor {
         }
 
         private ProfileError wrong () {
-            return new ProfileError.INVALID (_("Byte %s of the text is no JSON."), (before + at).to_string ());
+            return new ProfileError.INVALID (_("Byte %s of the text is no JSON."),
+                                             (before + at).to_string ());
         }
 
         private void expect (char c) throws Error {
@@ -382,7 +384,8 @@ namespace GTorchMonitor {
         }
     }
 
-    public async Trace read_trace (InputStream stream, bool keeps_text, Cancellable? cancellable) throws Error {
+    public async Trace read_trace (InputStream stream, bool keeps_text,
+                                   Cancellable? cancellable) throws Error {
         SourceFunc resume = read_trace.callback;
         Trace? trace = null;
         Error? failure = null;
@@ -402,17 +405,19 @@ namespace GTorchMonitor {
         return trace;
     }
 
-    /* Writes a text that was kept: compressed, if the name of the file ends in .gz. What the file had before stays
-     * if it cannot be written. */
+    /* Writes a text that was kept: compressed, if the name of the file ends in .gz. What the file had before
+     * stays if it cannot be written. */
     public async void save_trace (Bytes packed, File file, Cancellable? cancellable) throws Error {
         InputStream source = new MemoryInputStream.from_bytes (packed);
 
         if (!(file.get_basename () ?? "").has_suffix (".gz"))
             source = new ConverterInputStream (source, new ZlibDecompressor (ZlibCompressorFormat.GZIP));
-        var target = yield file.replace_async (null, false, FileCreateFlags.NONE, Priority.DEFAULT, cancellable);
+        var target = yield file.replace_async (null, false, FileCreateFlags.NONE, Priority.DEFAULT,
+                                               cancellable);
         Error? failure = null;
         try {
-            yield target.splice_async (source, OutputStreamSpliceFlags.CLOSE_SOURCE, Priority.DEFAULT, cancellable);
+            yield target.splice_async (source, OutputStreamSpliceFlags.CLOSE_SOURCE, Priority.DEFAULT,
+                                       cancellable);
             yield target.close_async (Priority.DEFAULT, cancellable);
         } catch (Error error) {
             failure = error;

@@ -274,7 +274,8 @@ namespace GTorchMonitor {
             ((SimpleAction) lookup_action ("show-view")).set_state (
                 page != null ? page.views.visible_child_name : "");
             ((SimpleAction) lookup_action ("stage")).set_state ((pages.visible_child as Staged)?.stage ?? "");
-            ((SimpleAction) lookup_action ("save-profile")).set_enabled (page != null && page.profile_text != null);
+            ((SimpleAction) lookup_action ("save-profile")).set_enabled (page != null
+                                                                         && page.profile_text != null);
             ((SimpleAction) lookup_action ("remove-ended")).set_enabled (find_ended (null) != null);
         }
 
@@ -383,7 +384,8 @@ namespace GTorchMonitor {
         }
 
         private void choose_profile () {
-            choose (new Gtk.FileChooserNative (_("Open a Profile"), this, OPEN, _("_Open"), null), open_profile);
+            choose (new Gtk.FileChooserNative (_("Open a Profile"), this, OPEN, _("_Open"), null),
+                    open_profile);
         }
 
         /* The trace as the program has given it. */

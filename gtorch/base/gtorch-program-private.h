@@ -9,8 +9,8 @@
 
 G_BEGIN_DECLS
 
-/* The name that the program has given itself (g_set_prgname ()), or its file's; that of the script where it is
- * only the name of an interpreter of Python or JavaScript. In valid UTF-8. */
+/* The name that the program has given itself (g_set_prgname ()), or its file's; that of the script where it
+ * is only the name of an interpreter of Python or JavaScript. In valid UTF-8. */
 gchar *gtorch_program_dup_name (void);
 
 /* The script or module that an interpreter with these arguments runs, without folders; NULL if it is none of

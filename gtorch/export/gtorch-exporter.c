@@ -631,8 +631,8 @@ check_trace (const GTorchJsonNode *root, GError **error)
 /**
  * gtorch_exporter_set_profile:
  * @self: an exporter
- * @json: (nullable): a trace in Chrome's format: an object in JSON with a list `traceEvents` of objects, or only
- *   the list; %NULL for none
+ * @json: (nullable): a trace in Chrome's format: an object in JSON with a list `traceEvents` of objects, or
+ *   only the list; %NULL for none
  * @error: return location for an error
  *
  * Gives monitors a profile of the program, which they show when they are asked to. It takes the

@@ -17,7 +17,7 @@ typedef struct
 /* clang-format off */
 static const Case cases[] = {
   { "python3|train.py",                                   "train.py" },
-  { "/usr/bin/python3.11|/home/me/ex.py|-m|x",            "ex.py" },
+  { "/usr/bin/python3.11|data/me/ex.py|-m|x",             "ex.py" },
   { "python3|-u|-X|dev|-Wignore|-W|error|ex.py",          "ex.py" },
   { "python3|-uX|dev|ex.py",                              "ex.py" },
   { "python3|--check-hash-based-pycs|always|ex.py",       "ex.py" },

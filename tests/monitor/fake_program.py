@@ -56,7 +56,8 @@ class FakePrograms:
 
     def _ask(self, method, kind, *arguments):
         bus = 'org.freedesktop.DBus'
-        self._bus.call_sync(bus, '/', bus, method, GLib.Variant(kind, arguments), None, Gio.DBusCallFlags.NONE, -1, None)
+        self._bus.call_sync(bus, '/', bus, method, GLib.Variant(kind, arguments), None, Gio.DBusCallFlags.NONE, -1,
+                            None)
 
     def _property(self, _bus, _sender, _path, _interface, name):
         return self._properties[name]

@@ -102,7 +102,8 @@ void events_are_summed () {
 }
 
 void other_things_are_passed_over () {
-    assert_cmpstr (sums ("""[3, null, true, false, "X", [], {}, [""" + OP + """], {"ph": "X"}, {"ph": 1, "dur": 1},
+    assert_cmpstr (sums ("""[3, null, true, false, "X", [], {}, [""" + OP + """], {"ph": "X"},
+        {"ph": 1, "dur": 1},
         {"ph": "B", "dur": 1}, {"ph": "X", "dur": "long"}, {"ph": "X", "dur": -1}, {"ph": "X", "dur": 1e999},
         {"ph": "X", "dur": [2]}, {"ph": "X", "dur": 1, "name": ["a"], "cat": 3}]"""), EQ, "/ 1 1 1;");
     assert_cmpstr (sums ("""[{"x": {"traceEvents": [""" + OP + "]}}]"), EQ,
@@ -114,7 +115,8 @@ void names_are_texts () {
                    "\t/a\n\"\\/ä😀ß 1 1 1;");
     assert_cmpstr (sums ("""[{"ph":"X","dur":1,"args":"\u0000\b"}]"""), EQ, "/ 1 1 1;"); /* it is not kept */
     assert_true (sums ("""[{"ph":"X","dur":1,"name":"\u0000"}]""").has_suffix ("is no JSON."));
-    assert_cmpstr (sums ("[{\"ph\":\"X\",\"dur\":1,\"name\":\"\xff\"}]"), EQ, "The trace has a name that is no UTF-8.");
+    assert_cmpstr (sums ("[{\"ph\":\"X\",\"dur\":1,\"name\":\"\xff\"}]"), EQ,
+                   "The trace has a name that is no UTF-8.");
 }
 
 void what_is_no_trace_is_refused () {
@@ -127,9 +129,11 @@ void what_is_no_trace_is_refused () {
 void what_is_no_json_is_refused () {
     foreach (var text in new string[] {
         "", " ", "[", "]", "{", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{,}", "{1:2}", "{\"a\"}", "{\"a\":}",
-        "{\"a\":1,}", "{\"a\" 1}", "[}", "{]", "[] []", "[]x", "nul", "tru", "[True]", "[NaN]", "[Infinity]", "[-]",
+        "{\"a\":1,}", "{\"a\" 1}", "[}", "{]", "[] []", "[]x", "nul", "tru", "[True]",
+        "[NaN]", "[Infinity]", "[-]",
         "[01]", "[1.]", "[.5]", "[1e]", "[1e+]", "[+1]", "\"a", "[\"\\x\"]", "[\"\\u12g4\"]", "[\"\\ud800\"]",
-        "[\"\\ud800\\u0020\"]", "[\"\\udc00\"]", "[\"a\nb\"]", "\x01", "[" + OP + "", "[\"\\", "[\"\\u00", "['a']" })
+        "[\"\\ud800\\u0020\"]", "[\"\\udc00\"]", "[\"a\nb\"]", "\x01", "[" + OP + "",
+        "[\"\\", "[\"\\u00", "['a']" })
         assert_true (sums (text).has_suffix ("of the text is no JSON."));
     assert_cmpstr (sums ("[1, x]"), EQ, "Byte 4 of the text is no JSON.");
 }
@@ -138,7 +142,8 @@ void depth_is_bounded () {
     var deep = string.nfill (63, '[') + string.nfill (63, ']');
 
     assert_cmpstr (sums ("[" + OP + "," + deep + "]"), EQ, "cpu/op 1 5 5;");
-    assert_cmpstr (sums ("[" + OP + ",[" + deep + "]]"), EQ, "The trace has more than 64 values in one another.");
+    assert_cmpstr (sums ("[" + OP + ",[" + deep + "]]"), EQ,
+                   "The trace has more than 64 values in one another.");
     foreach (var text in new string[] { "[", "{\"a\":", "[{\"a\":" })
         assert_cmpstr (sums_of (new Pieces (text, 65536, 1000000)), EQ,
                        "The trace has more than 64 values in one another.");
@@ -147,14 +152,16 @@ void depth_is_bounded () {
 void names_are_bounded () {
     var head = "[{\"ph\":\"X\",\"dur\":1,\"name\":\"";
 
-    assert_true (sums_of (new Pieces (head + string.nfill (65536, 'a') + "\"}]", 65536)).has_suffix ("aa 1 1 1;"));
+    assert_true (sums_of (new Pieces (head + string.nfill (65536, 'a') + "\"}]", 65536))
+        .has_suffix ("aa 1 1 1;"));
     assert_true (sums_of (new Pieces (head + string.nfill (65537, 'a') + "\"}]", 65536))
         .has_prefix ("The trace has a name of more than 64"));
     var text = new StringBuilder ("[");
     for (var i = 0; i < 300000; i++)
         text.append_printf ("%s{\"ph\":\"X\",\"dur\":1,\"name\":\"n%d\"}", i > 0 ? "," : "", i);
     text.append_c (']');
-    assert_true (sums_of (new Pieces (text.str, 65536)).has_prefix ("The trace has too many different names: 2"));
+    assert_true (sums_of (new Pieces (text.str, 65536))
+        .has_prefix ("The trace has too many different names: 2"));
 }
 
 ulong peak () {
