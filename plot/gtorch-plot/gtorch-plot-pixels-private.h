@@ -7,8 +7,6 @@
 
 G_BEGIN_DECLS
 
-#define GTORCH_PLOT_MAX_NAMED 4096
-
 /* What the colours of a map stand for. */
 typedef struct
 {
@@ -22,8 +20,7 @@ typedef struct
 {
   gatomicrefcount ref_count;
   guint height, width;
-  gfloat *numbers;           /* one for each pixel, or NULL: there are colours */
-  gdouble *exact;            /* the same, of at most GTORCH_PLOT_MAX_NAMED pixels; or NULL */
+  gdouble *numbers;          /* one for each pixel, or NULL: there are colours */
   gdouble low, high;         /* the least and the greatest finite number; low > high: none */
   cairo_surface_t *surface;  /* colours, or the numbers as they were painted first; or NULL */
   GTorchPlotMapping mapping; /* of those */

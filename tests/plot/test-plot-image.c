@@ -79,7 +79,7 @@ test_pixels_are_on_a_logarithmic_axis (void)
 
   gtorch_plot_image_set_colormap (image, GTORCH_PLOT_COLORMAP_BLUES);
   g_assert_true (gtorch_plot_image_set_extent (image, 1, 10, 0, 1, NULL));
-  gtorch_plot_axes_set_x_scale (axes_of (figure), GTORCH_PLOT_SCALE_LOG);
+  gtorch_plot_axes_set_x_scale (axes_of (figure), GTORCH_PLOT_SCALE_LOG, NULL);
   picture = draw (figure, 400, 300);
   g_assert_true (find_color (&picture, BLUE, &first));
   g_assert_true (find_color (&picture, 0xf7fbff, &all));
