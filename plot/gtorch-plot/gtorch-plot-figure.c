@@ -745,7 +745,7 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
   if (self->title != NULL)
     {
       const gdouble rest =
-          MIN (gtorch_plot_text_measure_rest (cr, self->title, TITLE_SIZE, TRUE), 0.3 * height);
+          MIN (gtorch_plot_text_measure_rest (cr, self->title, TITLE_SIZE, TRUE), 0.2 * height);
 
       cairo_save (cr);
       cairo_rectangle (cr, 0, 0, width, top + 1.6 * TITLE_SIZE + rest);

@@ -18,7 +18,7 @@
 #define BAR_WIDTH   11.0
 #define SMALLEST    4.0
 #define NAMES       0.3       /* of a side, for names of rows or columns */
-#define REST        0.3       /* of a side, for the lines of a text but the first one */
+#define REST        0.2       /* of a side, for the lines of a text but the first one */
 #define LEAST       0x1p-1074 /* the least positive number */
 
 struct _GTorchPlotLayout

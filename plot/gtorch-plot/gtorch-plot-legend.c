@@ -77,12 +77,23 @@ fit_rows (GArray *rows, gdouble room, gdouble *height)
     return 0;
   while (n < rows->len && *height + g_array_index (rows, Row, n).height <= room)
     *height += g_array_index (rows, Row, n++).height;
-  if (n == 0 && rows->len > 0)
+  if (n == 0 && rows->len == 1)
     {
-      n = 1;
-      *height = rows->len == 1 ? room : ROW;
+      *height = room;
+      return 1;
+    }
+  if (n < rows->len && *height + ROW <= room)
+    {
+      g_array_index (rows, Row, n++).height = ROW;
+      *height += ROW;
     }
   return n;
+}
+
+static gchar *
+name_others (const GArray *rows, guint n)
+{
+  return g_strdup_printf ("… (+%u)", rows->len - n + 1);
 }
 
 static void
@@ -106,7 +117,7 @@ draw_rows (const GTorchPlotCanvas *c, const GArray *rows, guint n, gdouble x, gd
       const Row *row = &g_array_index (rows, Row, i);
       const gboolean is_last = i + 1 == n && n < rows->len;
       const gdouble text_height = is_last ? ROW : ROW + row->rest;
-      g_autofree gchar *last = g_strdup_printf ("… (+%u)", rows->len - i);
+      g_autofree gchar *last = name_others (rows, n);
 
       if (!is_last)
         GTORCH_PLOT_ITEM_GET_CLASS (row->item)->draw_sample (row->item, c, x + PAD, top + 2, SAMPLE,
@@ -129,6 +140,14 @@ gtorch_plot_legend_draw (GTorchPlotAxes *axes, const GTorchPlotCanvas *c)
 
   if (n == 0)
     return;
+  if (n < rows->len)
+    {
+      g_autofree gchar *last = name_others (rows, n);
+      gdouble w, h;
+
+      gtorch_plot_text_measure (c->cr, last, TEXT_SIZE, FALSE, &w, &h);
+      width = MAX (width, w);
+    }
   width = MIN (width, limit) + SAMPLE + 3 * PAD;
   height += 2 * PAD - 3;
   for (guint corner = 0; corner < 4; corner++)

@@ -263,8 +263,9 @@ add_log (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
   const gint every = MAX (1, (gint) ceil ((last - first) / MAX (n, 1)));
   const gboolean has_digits = last - first <= 2;
   const gdouble low = axis->low * (1 - 1e-9), high = axis->high * (1 + 1e-9);
+  const gint step = last - first < MAX_TICKS ? 1 : every;
 
-  for (gint exponent = first; exponent <= last && ticks->len < MAX_TICKS; exponent++)
+  for (gint exponent = first; exponent <= last && ticks->len < MAX_TICKS; exponent += step)
     for (gint digit = 1; digit < (every == 1 ? 10 : 2); digit++)
       {
         gdouble value = digit * pow (10, exponent);

@@ -54,4 +54,36 @@ add('lists_of_one_length_are_compared', () => {
         error.message.startsWith('plot_line_set_points: x has 3 numbers and y 2: both must have as many'));
 });
 
+// Of seconds, between which float32 has steps of 128.
+add('arrays_keep_all_digits', async () => {
+    const times = [1796043809.5, 1796043810, 1796043811];
+    const axes = new GTorchPlot.Figure().get_axes();
+    const line = axes.add_line(times, [1, 1e300, -1e-300]);
+    equal([0, 1, 2].map(i => line.get_point(i).slice(1)), [[times[0], 1], [times[1], 1e300], [times[2], -1e-300]]);
+    await line.set_values_async(times, times);
+    equal(line.get_point(0), [true, times[0], times[0]]);
+    equal(GTorchPlot.lines([times]).get_axes().items[0].get_point(0), [true, 0, times[0]]);
+    const many = Array.from({length: 100}, (_, i) => times[0] + i);
+    line.set_values(many, many);
+    equal(line.get_point(99), [true, many[99], many[99]]);
+    equal(axes.add_histogram(times, {n_bins: 2}).get_bounds(), [times[0], times[2]]);
+    equal(axes.add_image([times, times]).get_range(), [times[0], times[2]]);
+    equal(GTorchPlot.image([[true, false]]).get_axes().items[0].get_range(), [0, 1]);
+    line.append(times[0], times[1]);
+    equal(line.get_point(100), [true, times[0], times[1]]);
+    equal(GTorch.tensor(times).dtype, GTorch.float32);
+    equal(GTorch.tensor(many).dtype, GTorch.float32);
+});
+
+add('logarithmic_axes_refuse_what_has_no_place', () => {
+    const axes = new GTorchPlot.Figure().get_axes();
+    axes.set_y_limits(-1, 5);
+    throws(() => {
+        axes.y_scale = 'log';
+    }, error => error.message.startsWith('plot_axes_set_y_scale: from -1 to 5: the ends of a logarithmic axis'));
+    equal(axes.y_scale, GTorchPlot.Scale.LINEAR);
+    axes.x_scale = 'log';
+    throws(() => axes.set_x_limits(0, 5), error => /must be positive/.test(error.message));
+});
+
 await run();
