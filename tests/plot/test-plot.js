@@ -12,6 +12,7 @@ import {add, assert, equal, run, throws} from '../bindings/tap.js';
 
 const folder = GLib.dir_make_tmp('gtorch-plot-XXXXXX');
 const path = name => GLib.build_filenamev([folder, name]);
+const first = figure => Array.from(figure.get_axes().items)[0];
 const size = name => Gio.File.new_for_path(path(name)).query_info('standard::size', 0, null).get_size();
 
 add('files_are_named_by_their_paths', async () => {
@@ -62,13 +63,13 @@ add('arrays_keep_all_digits', async () => {
     equal([0, 1, 2].map(i => line.get_point(i).slice(1)), [[times[0], 1], [times[1], 1e300], [times[2], -1e-300]]);
     await line.set_values_async(times, times);
     equal(line.get_point(0), [true, times[0], times[0]]);
-    equal(GTorchPlot.lines([times]).get_axes().items[0].get_point(0), [true, 0, times[0]]);
+    equal(first(GTorchPlot.lines([times])).get_point(0), [true, 0, times[0]]);
     const many = Array.from({length: 100}, (_, i) => times[0] + i);
     line.set_values(many, many);
     equal(line.get_point(99), [true, many[99], many[99]]);
     equal(axes.add_histogram(times, {n_bins: 2}).get_bounds(), [times[0], times[2]]);
     equal(axes.add_image([times, times]).get_range(), [times[0], times[2]]);
-    equal(GTorchPlot.image([[true, false]]).get_axes().items[0].get_range(), [0, 1]);
+    equal(first(GTorchPlot.image([[true, false]])).get_range(), [0, 1]);
     line.append(times[0], times[1]);
     equal(line.get_point(100), [true, times[0], times[1]]);
     equal(GTorch.tensor(times).dtype, GTorch.float32);
