@@ -137,7 +137,7 @@ refuse_place (GFile *file, GIOErrorEnum code, const gchar *why, GError **error)
 {
   g_autofree gchar *name = g_file_get_parse_name (file);
 
-  g_set_error (error, G_IO_ERROR, code, "plot_figure_save: “%s”: %s", name, _ (why));
+  g_set_error (error, G_IO_ERROR, code, _ ("plot_figure_save: “%s”: %s"), name, _ (why));
   return FALSE;
 }
 
