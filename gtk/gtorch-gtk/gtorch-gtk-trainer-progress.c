@@ -96,8 +96,7 @@ is_cancelling (GTorchGtkTrainerProgress *self)
          || (!self->was_cancelled && g_cancellable_is_cancelled (self->cancellable));
 }
 
-/* How many of the widget's runs go on behind another trainer; without those that were cancelled, if has_all is
- * FALSE. */
+/* How many of the widget's runs go on behind another trainer; has_all: with those that were cancelled. */
 static guint
 count_hidden (GTorchGtkTrainerProgress *self, gboolean has_all)
 {

@@ -563,10 +563,16 @@ set_number (GTorchPlotAxes *self, gint *place, gint number, guint id)
 }
 
 static gboolean
-check_log (const gchar *op, gint scale, gdouble low, gdouble high, GError **error)
+check_scale (const gchar *op, gint scale, gdouble low, gdouble high, GError **error)
 {
-  if (scale != GTORCH_PLOT_SCALE_LOG || !(low <= 0 || high <= 0))
+  if (scale == GTORCH_PLOT_SCALE_LINEAR
+      || (scale == GTORCH_PLOT_SCALE_LOG && !(low <= 0 || high <= 0)))
     return TRUE;
+  if (scale != GTORCH_PLOT_SCALE_LOG)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %d is no scale"), op, scale);
+      return FALSE;
+    }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: from %g to %g: the ends of a logarithmic axis must be positive, or NaN for "
                   "those of the data"),
@@ -587,7 +593,7 @@ set_limits (GTorchPlotAxes *self, gdouble *low_place, gdouble *high_place, gdoub
                    op, low, high);
       return FALSE;
     }
-  if (!check_log (op, scale, low, high, error))
+  if (!check_scale (op, scale, low, high, error))
     return FALSE;
   *low_place = low;
   *high_place = high;
@@ -729,8 +735,7 @@ gboolean
 gtorch_plot_axes_set_x_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
-  g_return_val_if_fail (scale == GTORCH_PLOT_SCALE_LINEAR || scale == GTORCH_PLOT_SCALE_LOG, FALSE);
-  if (!check_log ("plot_axes_set_x_scale", scale, self->x_low, self->x_high, error))
+  if (!check_scale ("plot_axes_set_x_scale", scale, self->x_low, self->x_high, error))
     return FALSE;
   set_number (self, &self->x_scale, scale, PROP_X_SCALE);
   return TRUE;
@@ -771,8 +776,7 @@ gboolean
 gtorch_plot_axes_set_y_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
-  g_return_val_if_fail (scale == GTORCH_PLOT_SCALE_LINEAR || scale == GTORCH_PLOT_SCALE_LOG, FALSE);
-  if (!check_log ("plot_axes_set_y_scale", scale, self->y_low, self->y_high, error))
+  if (!check_scale ("plot_axes_set_y_scale", scale, self->y_low, self->y_high, error))
     return FALSE;
   set_number (self, &self->y_scale, scale, PROP_Y_SCALE);
   return TRUE;

@@ -157,6 +157,7 @@ check_place (GFile *file, GCancellable *cancellable, GError **error)
     info = g_file_query_info (folder, attributes, G_FILE_QUERY_INFO_NONE, cancellable, &local);
   if (local != NULL && !g_error_matches (local, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     {
+      g_prefix_error (&local, "plot_figure_save: ");
       g_propagate_error (error, g_steal_pointer (&local));
       return FALSE;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The legend. Its rows are as high as their labels have lines; if there is no room for all items, the last row
- * tells how many there are besides. */
+/* The legend. Its rows are as high as their labels have lines; if there is no room for all items, the last
+ * row tells how many there are besides. */
 
 #include "config.h"
 

@@ -37,6 +37,10 @@ GTorchPlotMapping gtorch_plot_pixels_map (const GTorchPlotPixels *self, gint col
 /* Returns a new surface. */
 cairo_surface_t *gtorch_plot_pixels_paint (const GTorchPlotPixels *self,
                                            const GTorchPlotMapping *mapping);
+/* Writes the numbers on the pixels of a rectangle of the canvas, where they are large enough for that. */
+void gtorch_plot_pixels_draw_values (const GTorchPlotPixels *self, const GTorchPlotMapping *mapping,
+                                     const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
+                                     gdouble width, gdouble height);
 /* Another surface with the same pixels, for another thread or owner. */
 cairo_surface_t *gtorch_plot_surface_share (cairo_surface_t *surface);
 /* Makes pixels larger for files of vectors, whose readers would blur them. */

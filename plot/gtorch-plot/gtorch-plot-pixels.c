@@ -11,6 +11,7 @@
 #include "gtorch-plot-pixels-private.h"
 
 #define MAX_WARPED 8192
+#define MAX_NAMED  4096 /* pixels whose numbers are written on them */
 
 GTorchPlotPixels *
 gtorch_plot_pixels_new (guint height, guint width)
@@ -241,4 +242,63 @@ gtorch_plot_surface_draw_warped (cairo_surface_t *surface, const GTorchPlotCanva
       cairo_restore (canvas->cr);
     }
   cairo_surface_destroy (warped);
+}
+
+/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
+ * of the texts, or 0 if nobody could read them. */
+static gdouble
+format_values (const GTorchPlotPixels *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
+               gdouble cell_height, gboolean is_short, GPtrArray *texts)
+{
+  gdouble size, widest = 0;
+
+  g_ptr_array_set_size (texts, 0);
+  for (guint i = 0; i < self->width * self->height; i++)
+    {
+      const gdouble number = self->numbers[i];
+      gchar *text = !is_short && number == round (number) && fabs (number) < 1e15
+                        ? gtorch_plot_format_count (number)
+                        : gtorch_plot_format_number (number);
+      gdouble w, h;
+
+      gtorch_plot_text_measure (canvas->cr, text, 10, FALSE, &w, &h);
+      widest = MAX (widest, w / 10);
+      g_ptr_array_add (texts, text);
+    }
+  size = MIN (MIN (14, cell_height * 0.5), 0.84 * cell_width / MAX (widest, 0.1));
+  return size < 4.5 ? 0 : size;
+}
+
+void
+gtorch_plot_pixels_draw_values (const GTorchPlotPixels *self, const GTorchPlotMapping *mapping,
+                                const GTorchPlotCanvas *canvas, gdouble x, gdouble y, gdouble width,
+                                gdouble height)
+{
+  const GTorchPlotColor dark = { 0.1, 0.1, 0.1 }, light = { 1, 1, 1 };
+  const guint n_columns = self->width;
+  const gdouble cell_width = width / n_columns, cell_height = height / self->height;
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
+  gdouble size;
+
+  if (self->numbers == NULL || (gsize) n_columns * self->height > MAX_NAMED)
+    return;
+  size = format_values (self, canvas, cell_width, cell_height, FALSE, texts);
+  if (size == 0)
+    size = format_values (self, canvas, cell_width, cell_height, TRUE, texts);
+  for (guint i = 0; size > 0 && i < texts->len; i++)
+    {
+      const gdouble number = self->numbers[i];
+      GTorchPlotColor color = canvas->theme->ground;
+
+      if (mapping->is_valid && !isnan (number))
+        color = gtorch_plot_colormap_look_up ((GTorchPlotColormap) mapping->colormap,
+                                              gtorch_plot_find_part (number, mapping->low,
+                                                                     mapping->high));
+      gtorch_plot_set_source (canvas->cr,
+                              gtorch_plot_color_lightness (&color) > 0.55 ? &dark : &light, 1);
+      gtorch_plot_text_draw (canvas->cr, texts->pdata[i], size, FALSE,
+                             x + (i % n_columns + 0.5) * cell_width,
+                             y + (i / n_columns + 0.5) * cell_height, GTORCH_PLOT_MIDDLE,
+                             GTORCH_PLOT_MIDDLE, 0);
+    }
 }

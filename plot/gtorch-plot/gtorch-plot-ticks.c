@@ -118,8 +118,8 @@ is_one (const gchar *number)
          && (number[1] == '.' || number[1] == '\0');
 }
 
-/* value = number * 10^exponent, where the numbers have n_digits behind the point. Those that become 10 or more
- * have a digit more, and the next power. is_short: 1.0 times a power is that power. */
+/* value = number * 10^exponent, where the numbers have n_digits behind the point. Those that become 10 or
+ * more have a digit more, and the next power. is_short: 1.0 times a power is that power. */
 static gchar *
 format_power (gdouble value, gint exponent, gint n_digits, gboolean is_short)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Numbers near the ends of doubles, and near each other. Ticks are compiled in, since pictures have no texts. */
+/* Numbers near the ends of doubles, and near each other. Ticks are compiled in: pictures have no texts. */
 
 #include "config.h"
 

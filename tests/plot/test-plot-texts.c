@@ -53,8 +53,8 @@ test_long_texts_end_in_the_picture (void)
     }
 }
 
-/* Without a title and labels only the legend has the colour of texts, and without a grid only its frame has that
- * one's. */
+/* Without a title and labels only the legend has the colour of texts, and without a grid only its frame has
+ * that one's. */
 static void
 test_frame_of_the_legend_is_around_all_lines (void)
 {
@@ -170,7 +170,8 @@ test_logarithmic_axes_have_positive_ends (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==, "plot_axes_set_x_scale: from -5 to -1" RULE);
   g_assert_cmpint (gtorch_plot_axes_get_x_scale (axes), ==, GTORCH_PLOT_SCALE_LINEAR);
-  g_test_expect_message ("GTorchPlot", G_LOG_LEVEL_WARNING, "plot_axes_set_x_scale: from -5 to -1*");
+  g_test_expect_message ("GTorchPlot", G_LOG_LEVEL_WARNING,
+                         "plot_axes_set_x_scale: from -5 to -1*");
   g_object_set (axes, "x-scale", GTORCH_PLOT_SCALE_LOG, NULL);
   g_test_assert_expected_messages ();
   g_assert_true (gtorch_plot_axes_set_x_limits (axes, NAN, NAN, NULL)

@@ -60,7 +60,8 @@ add('arrays_keep_all_digits', async () => {
     const times = [1796043809.5, 1796043810, 1796043811];
     const axes = new GTorchPlot.Figure().get_axes();
     const line = axes.add_line(times, [1, 1e300, -1e-300]);
-    equal([0, 1, 2].map(i => line.get_point(i).slice(1)), [[times[0], 1], [times[1], 1e300], [times[2], -1e-300]]);
+    equal([0, 1, 2].map(i => line.get_point(i)[1]), times);
+    equal([0, 1, 2].map(i => line.get_point(i)[2]), [1, 1e300, -1e-300]);
     await line.set_values_async(times, times);
     equal(line.get_point(0), [true, times[0], times[0]]);
     equal(first(GTorchPlot.lines([times])).get_point(0), [true, 0, times[0]]);
@@ -81,7 +82,7 @@ add('logarithmic_axes_refuse_what_has_no_place', () => {
     axes.set_y_limits(-1, 5);
     throws(() => {
         axes.y_scale = 'log';
-    }, error => error.message.startsWith('plot_axes_set_y_scale: from -1 to 5: the ends of a logarithmic axis'));
+    }, error => error.message.startsWith('plot_axes_set_y_scale: from -1 to 5: the ends of a logarithmic'));
     equal(axes.y_scale, GTorchPlot.Scale.LINEAR);
     axes.x_scale = 'log';
     throws(() => axes.set_x_limits(0, 5), error => /must be positive/.test(error.message));
