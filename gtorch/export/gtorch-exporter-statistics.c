@@ -30,7 +30,7 @@ typedef struct
   guint n_bins;
 } Numbers;
 
-/* A power of two by which numbers are multiplied, so that sums of their squares are neither infinite nor 0. */
+/* A power of two by which numbers are multiplied: sums of their squares are then neither infinite nor 0. */
 static gdouble
 find_unit (gdouble low, gdouble high)
 {
