@@ -129,6 +129,51 @@ test_ticks_of_any_axis_have_numbers (void)
   assert_ticks (0x1p-1074, 1e308, TRUE, "10⁻¹⁹⁷ 10⁻⁷⁰ 10⁵⁷ 10¹⁸⁴");
 }
 
+static guint
+count_labels (const GTorchPlotAxis *axis, gdouble n)
+{
+  g_autoptr (GArray) ticks = gtorch_plot_ticks_new (axis, n);
+  guint n_labels = 0;
+
+  g_assert_cmpuint (ticks->len, <, 600);
+  for (guint i = 0; i < ticks->len; i++)
+    {
+      const GTorchPlotTick *tick = &g_array_index (ticks, GTorchPlotTick, i);
+
+      g_assert_true (isfinite (tick->value));
+      n_labels += tick->label != NULL;
+    }
+  return n_labels;
+}
+
+static void
+test_every_axis_has_a_number (void)
+{
+  static const gdouble counts[] = { 2, 5, 20, 300 };
+
+  for (gint exponent = -323; exponent <= 308; exponent++)
+    for (guint i = 0; i < G_N_ELEMENTS (counts); i++)
+      {
+        const gdouble power = pow (10, exponent), small = power / 1e3;
+        const GTorchPlotAxis axes[] = { { 0, power },
+                                        { -power, power },
+                                        { power - small, power },
+                                        { -power, 1 },
+                                        { nextafter (power, 0), power } };
+
+        for (guint j = 0; j < G_N_ELEMENTS (axes); j++)
+          if (axes[j].low < axes[j].high)
+            g_assert_cmpuint (count_labels (&axes[j], counts[i]), >, 0);
+        if (power > 1)
+          {
+            const GTorchPlotAxis axis = { 1 / power, power, .is_log = TRUE, .log_low = -exponent,
+                                          .log_high = exponent };
+
+            g_assert_cmpuint (count_labels (&axis, counts[i]), >, 0);
+          }
+      }
+}
+
 static void
 test_numbers_are_not_ten_times_a_power (void)
 {
@@ -268,6 +313,7 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorchPlot/Axes/all_decades_have_a_place", test_all_decades_have_a_place);
   g_test_add_func ("/GTorchPlot/Histogram/any_numbers", test_histograms_of_any_numbers);
   g_test_add_func ("/GTorchPlot/Axes/ticks_have_numbers", test_ticks_of_any_axis_have_numbers);
+  g_test_add_func ("/GTorchPlot/Axes/every_one_has_a_number", test_every_axis_has_a_number);
   g_test_add_func ("/GTorchPlot/numbers_are_not_ten_times_a_power",
                    test_numbers_are_not_ten_times_a_power);
   g_test_add_func ("/GTorchPlot/Image/any_numbers_have_colors",
