@@ -25,6 +25,15 @@ set_threads (gchar **environment, const GTorchRunOptions *options)
   return g_environ_setenv (environment, "GTORCH_NUM_THREADS", "1", FALSE);
 }
 
+/* Processes that wait in MPI give way to each other where there are more of them than processors. */
+static gchar **
+set_yielding (gchar **environment, guint n_workers)
+{
+  return n_workers <= g_get_num_processors ()
+             ? environment
+             : g_environ_setenv (environment, "OMPI_MCA_mpi_yield_when_idle", "1", FALSE);
+}
+
 gchar **
 gtorch_run_environment (const GTorchRunOptions *options, const GTorchRunState *state, guint node,
                         guint local_rank, GTorchRunRendezvous *rendezvous)
@@ -59,5 +68,6 @@ gtorch_run_environment (const GTorchRunOptions *options, const GTorchRunState *s
     result = g_environ_setenv (result, "GTORCH_STORE_TOKEN", token, TRUE);
   if (options->hides_gpus)
     result = g_environ_setenv (result, "CUDA_VISIBLE_DEVICES", "", TRUE);
+  result = set_yielding (result, own->n_workers);
   return set_threads (result, options);
 }

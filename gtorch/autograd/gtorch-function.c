@@ -8,7 +8,9 @@
 #include <glib/gi18n-lib.h>
 
 #include "dispatch/gtorch-autocast-private.h"
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-observer-named-private.h"
 #include "autograd/gtorch-function-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
@@ -446,10 +448,11 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
   return TRUE;
 }
 
+/* Returns the number of the node in `sequence`. */
 static gboolean
 record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const *inputs,
         guint n_inputs, GTorchImpl *const *outputs, guint n_outputs, GTorchTensor *const *tensors,
-        const GTorchAutocastRegion *autocast, GError **error)
+        const GTorchAutocastRegion *autocast, guint64 *sequence, GError **error)
 {
   FunctionNode *node = function_node_new (self, context, inputs, n_inputs, outputs, n_outputs);
   guint i;
@@ -471,6 +474,7 @@ record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const 
       else
         gtorch_node_set_output (&node->node, i, outputs[i]);
     }
+  *sequence = node->node.sequence;
   gtorch_node_unref (&node->node);
   return TRUE;
 }
@@ -535,6 +539,56 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
   return g_steal_pointer (&result);
 }
 
+/* Calls forward and records backward. Returns the outputs, n of them, as new references, or NULL. */
+static GTorchImpl **
+apply (GTorchFunction *self, GTorchTensor **inputs, GTorchImpl *const *impls, gsize n_inputs,
+       gsize *n, guint64 *sequence, GError **error)
+{
+  g_autoptr (GTorchFunctionContext) context = NULL;
+  g_autoptr (GPtrArray) cast = NULL;
+  g_autoptr (GError) inner = NULL;
+  g_autofree GTorchImpl **outputs = NULL;
+  const gboolean wanted = gtorch_autograd_wanted (impls, n_inputs);
+  GTorchAutocastRegion autocast;
+  GTorchChange mode, off;
+  GTorchTensor **tensors;
+  GPtrArray *result;
+  gboolean success;
+
+  context = gtorch_function_context_new (impls, n_inputs);
+  gtorch_change_to_grad (&mode, FALSE);
+  cast = cast_inputs (self, impls, n_inputs, &inner);
+  if (cast != NULL)
+    gtorch_autocast_change_to_off (&off);
+  gtorch_autocast_get (&autocast);
+  result =
+      inner != NULL
+          ? NULL
+          : GTORCH_FUNCTION_GET_CLASS (self)->forward (self, context,
+                                                       cast != NULL ? (GTorchTensor **) cast->pdata
+                                                                    : inputs,
+                                                       n_inputs, &inner);
+  if (cast != NULL)
+    gtorch_change_end (&off);
+  gtorch_change_end (&mode);
+  if (!check_result (self, "forward", result, g_steal_pointer (&inner), error))
+    return NULL;
+
+  tensors = take_tensors (result, n);
+  outputs = g_new0 (GTorchImpl *, MAX (*n, 1));
+  success = check_outputs (self, context, tensors, *n, impls, n_inputs, outputs, wanted, error);
+  if (success)
+    mark_views (context, impls, n_inputs, outputs, *n);
+  if (success && wanted && *n > 0)
+    success =
+        record (self, context, impls, n_inputs, outputs, *n, tensors, &autocast, sequence, error);
+  gtorch_function_context_end_forward (context);
+  free_tensors (tensors, *n);
+  if (!success)
+    gtorch_impl_clear (outputs, *n);
+  return success ? g_steal_pointer (&outputs) : NULL;
+}
+
 /**
  * gtorch_function_set_cast_inputs:
  * @self: a function
@@ -590,22 +644,14 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
 {
   g_autofree GTorchImpl **impls = NULL;
   g_autofree GTorchImpl **outputs = NULL;
-  g_autoptr (GTorchFunctionContext) context = NULL;
-  g_autoptr (GPtrArray) cast = NULL;
-  g_autoptr (GError) inner = NULL;
-  GTorchAutocastRegion autocast;
-  GTorchChange mode, off;
-  GTorchFunctionClass *klass;
+  GTorchNamed named = { GTORCH_NAMED_FUNCTION };
   GPtrArray *result;
-  GTorchTensor **tensors;
-  gboolean wanted, success;
   gsize n, i;
 
   g_return_val_if_fail (GTORCH_IS_FUNCTION (self), NULL);
   g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
   if (!gtorch_stack_check (G_OBJECT_TYPE_NAME (self), error))
     return NULL;
-  klass = GTORCH_FUNCTION_GET_CLASS (self);
   impls = gtorch_tensors_unwrap (inputs, n_inputs);
   for (i = 0; i < n_inputs; i++)
     if (impls[i] == NULL)
@@ -622,37 +668,18 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
                    G_OBJECT_TYPE_NAME (self));
       return NULL;
     }
-  wanted = gtorch_autograd_wanted (impls, n_inputs);
-  context = gtorch_function_context_new (impls, n_inputs);
-  gtorch_change_to_grad (&mode, FALSE);
-  cast = cast_inputs (self, impls, n_inputs, &inner);
-  if (cast != NULL)
-    gtorch_autocast_change_to_off (&off);
-  gtorch_autocast_get (&autocast);
-  result = inner != NULL ? NULL
-                         : klass->forward (self, context,
-                                           cast != NULL ? (GTorchTensor **) cast->pdata : inputs,
-                                           n_inputs, &inner);
-  if (cast != NULL)
-    gtorch_change_end (&off);
-  gtorch_change_end (&mode);
-  if (!check_result (self, "forward", result, g_steal_pointer (&inner), error))
-    return NULL;
-
-  tensors = take_tensors (result, &n);
-  outputs = g_new0 (GTorchImpl *, MAX (n, 1));
-  success = check_outputs (self, context, tensors, n, impls, n_inputs, outputs, wanted, error);
-  if (success)
-    mark_views (context, impls, n_inputs, outputs, n);
-  if (success && wanted && n > 0)
-    success = record (self, context, impls, n_inputs, outputs, n, tensors, &autocast, error);
-  gtorch_function_context_end_forward (context);
-  free_tensors (tensors, n);
-  if (!success)
+  if (gtorch_is_observed ())
     {
-      gtorch_impl_clear (outputs, n);
-      return NULL;
+      named.name = gtorch_type_own_name (G_OBJECT_TYPE_NAME (self));
+      named.inputs = impls;
+      named.n_inputs = n_inputs;
+      gtorch_observe_named_begin (&named);
     }
+  outputs = apply (self, inputs, impls, n_inputs, &n, &named.sequence, error);
+  if (G_UNLIKELY (named.name != NULL))
+    gtorch_observe_named_end (&named);
+  if (outputs == NULL)
+    return NULL;
   result = g_ptr_array_new_full (n, g_object_unref);
   for (i = 0; i < n; i++)
     g_ptr_array_add (result, gtorch_tensor_wrap (g_steal_pointer (&outputs[i])));

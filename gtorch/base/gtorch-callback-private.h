@@ -19,4 +19,8 @@ gboolean gtorch_callback_gave (const gchar *op, gpointer result, GError *local, 
 gboolean gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, GType type,
                                 GError **error);
 
+/* The name that a class has in its language: “Square” of the types “module+Square” of Python,
+ * “Gjs_file_Square” of JavaScript and “GTorchSquare”. A part of the name that it is given. */
+const gchar *gtorch_type_own_name (const gchar *type_name);
+
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "base/gtorch-callback-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "base/gtorch-error.h"
 
@@ -47,4 +48,16 @@ gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, G
                _ (function), G_OBJECT_TYPE_NAME (*object), g_type_name (type));
   g_clear_object (object);
   return FALSE;
+}
+
+const gchar *
+gtorch_type_own_name (const gchar *type_name)
+{
+  const gchar *separator = strrchr (type_name, '+');
+
+  if (separator != NULL)
+    return separator + 1;
+  if (g_str_has_prefix (type_name, "Gjs_"))
+    return strrchr (type_name, '_') + 1;
+  return g_str_has_prefix (type_name, "GTorch") && type_name[6] != '\0' ? type_name + 6 : type_name;
 }

@@ -57,6 +57,9 @@ typedef struct
   GTorchNote *notes;
 } GTorchReplay;
 
+/* See gtorch-observer-named-private.h. */
+typedef struct _GTorchNamed GTorchNamed;
+
 /* --- observers --- */
 
 typedef struct _GTorchObserver GTorchObserver;
@@ -80,6 +83,9 @@ struct _GTorchObserver
   /* The program calls an operation that consists of others. The end comes to all that observe then. */
   void (*composite_begin) (const GTorchOpClass *op);
   void (*composite_end) (const GTorchOpClass *op);
+  /* In pairs with the same struct; the end comes to all that observe then. */
+  void (*named_begin) (const GTorchNamed *named);
+  void (*named_end) (const GTorchNamed *named);
   /* A copy between devices is about to be put into the current streams of both. */
   gboolean (*copy) (GTorchImpl *dst, GTorchImpl *src, GError **error);
   /* The same as for calls; the end may fail a replay whose result is TRUE. */

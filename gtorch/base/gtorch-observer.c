@@ -9,7 +9,7 @@
 
 #include "config.h"
 
-#include "base/gtorch-observer-private.h"
+#include "base/gtorch-observer-named-private.h"
 
 #include <string.h>
 
@@ -339,6 +339,18 @@ void
 gtorch_tell_composite_end (const GTorchOpClass *op)
 {
   TELL (composite_end, op);
+}
+
+void
+gtorch_tell_named_begin (const GTorchNamed *named)
+{
+  TELL (named_begin, named);
+}
+
+void
+gtorch_tell_named_end (const GTorchNamed *named)
+{
+  TELL (named_end, named);
 }
 
 void

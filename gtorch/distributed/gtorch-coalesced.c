@@ -23,7 +23,7 @@ begin_each (GTorchProcessGroup *group, GPtrArray *collectives, GError **error)
   for (i = 0; i < collectives->len; i++)
     {
       g_clear_object (&work);
-      work = gtorch_collective_begin (group, g_steal_pointer (&collectives->pdata[i]), error);
+      work = gtorch_collective_begin_part (group, g_steal_pointer (&collectives->pdata[i]), error);
       if (work == NULL)
         return NULL;
     }
@@ -58,6 +58,7 @@ static GTorchWork *
 begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives, GError **error)
 {
   GTorchEngine *engine = gtorch_process_group_get_engine (group, name, error);
+  g_auto (GTorchNamedCollective) named = { { 0 } };
   g_autoptr (GTorchWork) work = NULL;
   GError *local = NULL;
   guint i;
@@ -76,6 +77,8 @@ begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives,
   for (i = 0; i < collectives->len; i++)
     if (!gtorch_collective_check_overlap (collectives->pdata[i], error))
       return NULL;
+  gtorch_collective_named_begin (&named, name, (GTorchCollective *const *) collectives->pdata,
+                                 collectives->len);
   if (collectives->len == 1 || engine->klass->begin_batch == NULL || engine->in_batch)
     return begin_each (group, collectives, error);
   if (!engine->klass->begin_batch (engine, error))

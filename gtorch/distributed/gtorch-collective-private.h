@@ -29,5 +29,8 @@ GTorchCollective *gtorch_collective_new_reduce_scatter (GTorchProcessGroup *self
 /* Takes the collective. */
 GTorchWork *gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective,
                                      GError **error);
+/* The same for one of several that observers are told of as one. */
+GTorchWork *gtorch_collective_begin_part (GTorchProcessGroup *group, GTorchCollective *collective,
+                                          GError **error);
 
 G_END_DECLS

@@ -56,6 +56,17 @@ gtorch_are_tensors (GTorchTensor **tensors, gsize n)
   return TRUE;
 }
 
+/* What the other ranks get, or what one of them alone gets the result of. */
+static gboolean
+is_only_read (GTorchProcessGroup *group, const GTorchCollective *self)
+{
+  const gboolean is_root = self->root == gtorch_process_group_get_rank (group);
+
+  return self->kind == GTORCH_COLLECTIVE_BROADCAST
+             ? is_root
+             : self->kind == GTORCH_COLLECTIVE_REDUCE && !is_root;
+}
+
 /* Takes a tensor among the inputs or outputs, if it can be. Another impl of the same memory: what happens
  * to the tensor afterwards, release included, does not touch what is under way. */
 gboolean
@@ -63,7 +74,7 @@ gtorch_collective_add_tensor (GTorchProcessGroup *group, GTorchCollective *self,
                               GTorchTensor *tensor, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
-  const gboolean is_written = impls == self->outputs;
+  const gboolean is_written = impls == self->outputs && !is_only_read (group, self);
   const GTorchDeviceType wanted = gtorch_process_group_get_device_type (group);
   const gboolean is_first = self->inputs->len + self->outputs->len == 0;
   GTORCH_HOLD (impl);
@@ -220,12 +231,13 @@ gtorch_collective_check_overlap (GTorchCollective *self, GError **error)
   return TRUE;
 }
 
-/* Takes the collective. */
 GTorchWork *
-gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+gtorch_collective_begin_part (GTorchProcessGroup *group, GTorchCollective *collective,
+                              GError **error)
 {
   g_autoptr (GTorchCollective) owned = collective;
   GTorchEngine *engine = gtorch_process_group_get_engine (group, collective->name, error);
+  g_auto (GTorchNamedCollective) transfer = { { 0 } };
   g_autoptr (GTorchWork) work = NULL;
 
   if (engine == NULL || !gtorch_group_calls_check_collective (group, collective, error)
@@ -237,9 +249,20 @@ gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective
                                          || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
   if (!gtorch_process_group_check_call (group, collective, gtorch_work_get_sequence (work), error))
     return NULL;
+  if (!engine->klass->names_transfers && !engine->in_batch)
+    gtorch_transfer_named_begin (&transfer, engine->klass, collective);
   if (!engine->klass->start (engine, group, g_steal_pointer (&owned), work, error))
     return NULL;
   return g_steal_pointer (&work);
+}
+
+GTorchWork *
+gtorch_collective_begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+{
+  g_auto (GTorchNamedCollective) named = { { 0 } };
+
+  gtorch_collective_named_begin (&named, collective->name, &collective, 1);
+  return gtorch_collective_begin_part (group, collective, error);
 }
 
 /* Takes the collective; NULL is one that could not be made. */

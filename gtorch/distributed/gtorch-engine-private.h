@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "base/gtorch-observer-named-private.h"
 #include "device/gtorch-device.h"
 #include "distributed/gtorch-process-group.h"
 #include "distributed/gtorch-work-private.h"
@@ -67,9 +68,10 @@ typedef struct
   /* For all ranks of the job. Sets rank and size if the engine knows them (they are -1 otherwise). */
   GTorchEngine *(*new_world) (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                               GCancellable *cancellable, GError **error);
-  /* For some ranks, which are the only ones to call it. */
-  GTorchEngine *(*new_part) (GTorchEngine *world, const gint *ranks, guint n, guint number,
-                             GError **error);
+  /* For some ranks, which are the only ones to call it. The number is that of the part among those of
+   * `whole`, and the ranks are of the group of all. */
+  GTorchEngine *(*new_part) (GTorchEngine *whole, const gint *ranks, guint n, guint number,
+                             gdouble timeout, GCancellable *cancellable, GError **error);
   void (*free) (GTorchEngine *engine);
   /* Enqueues the collective, behind the current stream's work on its tensors, takes it, and lets its
    * outputs wait for it. */
@@ -87,18 +89,38 @@ typedef struct
   void (*drop_batch) (GTorchEngine *engine, const GError *reason);
   gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
   gboolean has_factor;     /* whether it multiplies before it adds up */
+  gboolean
+      names_transfers; /* whether it tells observers of each transfer, in the thread that moves the data */
 } GTorchEngineClass;
 
 struct _GTorchEngine
 {
   const GTorchEngineClass *klass;
-  gboolean in_batch; /* between `begin_batch` and the end of the batch; set by the engine */
+  gboolean in_batch; /* a batch has begun; set by the engine, if it has `begin_batch` */
 };
 
 extern const GTorchEngineClass gtorch_mpi_engine;
 
 /* Adds an engine of a folder below this one, when the library is loaded. */
 void gtorch_engine_register (const GTorchEngineClass *klass);
+
+/* What observers are told of, until the end of the block:
+ * g_auto (GTorchNamedCollective) named = { { 0 } };
+ * It keeps the tensors, since the collective may be over first. */
+typedef struct
+{
+  GTorchNamed named;
+  GPtrArray *tensors; /* NULL: nobody observes */
+} GTorchNamedCollective;
+
+/* Of the program's call, for one collective or several of a kind. */
+void gtorch_collective_named_begin (GTorchNamedCollective *self, const gchar *name,
+                                    GTorchCollective *const *collectives, guint n);
+/* Of what the engine does for it. */
+void gtorch_transfer_named_begin (GTorchNamedCollective *self, const GTorchEngineClass *klass,
+                                  const GTorchCollective *collective);
+void gtorch_named_collective_end (GTorchNamedCollective *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchNamedCollective, gtorch_named_collective_end)
 
 /* Called by engines, in any thread: no further operation begins, and signals are emitted. Takes the group:
  * the reference is dropped in its context. */

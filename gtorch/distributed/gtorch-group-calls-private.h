@@ -23,6 +23,10 @@ void gtorch_group_calls_clear (GTorchGroupCalls *self);
 
 /* Of gtorch-process-group.c. */
 GTorchGroupCalls *gtorch_process_group_get_calls (GTorchProcessGroup *group);
+/* gtorch_process_group_new_part () that can be cancelled: the other ranks then get an error. */
+GTorchProcessGroup *gtorch_process_group_make_part (GTorchProcessGroup *group, const gint64 *ranks,
+                                                    gsize n_ranks, gdouble timeout,
+                                                    GCancellable *cancellable, GError **error);
 /* Signals come there from now on. */
 void gtorch_process_group_set_context (GTorchProcessGroup *group, GMainContext *context);
 

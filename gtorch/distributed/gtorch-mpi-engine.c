@@ -7,22 +7,20 @@
 
 #include "config.h"
 
-#include <dlfcn.h>
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/gtorch-environment-private.h"
 #include "base/gtorch-error.h"
 #include "device/gtorch-device.h"
 #include "gtorch-ops-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
+#include "distributed/gtorch-mpi-meeting-private.h"
 #include "stream/gtorch-stream-private.h"
 
 #define MESSAGE     512
 #define ENDED       "MPI has ended"
-#define MODULE      "libgtorch-mpi-1.so"
 #define MAX_COUNT   (1 << 30) /* elements of one transfer; MPI counts in int */
 #define N_SPINS     200       /* tests without a pause */
 #define FIRST_PAUSE 20        /* microseconds */
@@ -37,6 +35,7 @@ typedef struct
   gpointer comm;
   gboolean is_stuck; /* MPI still has an operation: the communicator stays */
   gint rank, size;
+  gchar id[GTORCH_MPI_ID]; /* the same on all ranks, and no other group's */
   GTorchStream *stream;
   GMutex lock;
   GHashTable *pair_streams; /* 2 * rank + direction -> GTorchStream */
@@ -59,62 +58,6 @@ static gint world_rank, world_size;
 static gint is_over; /* nothing may call MPI any more; written with the lock */
 static gint n_jobs;  /* operations that have been enqueued and have not ended */
 
-static const GTorchMpiTable *
-open_module (GError **error)
-{
-  const gchar *folder = gtorch_getenv ("GTORCH_MODULE_PATH");
-  g_autofree gchar *path = NULL;
-  const GTorchMpiTable *table = NULL;
-  gpointer module;
-  Dl_info info;
-
-  if (folder != NULL)
-    path = g_build_filename (folder, MODULE, NULL);
-  else if (dladdr ((gpointer) gtorch_mpi_load, &info) != 0)
-    {
-      g_autofree gchar *own = g_path_get_dirname (info.dli_fname);
-
-      path = g_build_filename (own, "gtorch-1", MODULE, NULL);
-    }
-  module = path == NULL ? NULL : gtorch_library_open (path, RTLD_NOW | RTLD_GLOBAL);
-  if (module != NULL)
-    table = dlsym (module, GTORCH_MPI_TABLE);
-  if (table != NULL && table->abi == GTORCH_MPI_ABI)
-    return table;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
-                  "with its headers (Debian: libopenmpi-dev)"),
-               path != NULL ? path : MODULE,
-               module == NULL ? gtorch_library_error () : _ ("it is of another version"));
-  return NULL;
-}
-
-const GTorchMpiTable *
-gtorch_mpi_load (GError **error)
-{
-  static GMutex lock;
-  static const GTorchMpiTable *table;
-
-  g_mutex_lock (&lock);
-  if (table == NULL)
-    table = open_module (error);
-  g_mutex_unlock (&lock);
-  return table;
-}
-
-gboolean
-gtorch_mpi_is_launched (void)
-{
-  static const gchar *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
-                                        "MPI_LOCALNRANKS" };
-  gsize i;
-
-  for (i = 0; i < G_N_ELEMENTS (names); i++)
-    if (gtorch_getenv (names[i]) != NULL)
-      return TRUE;
-  return FALSE;
-}
-
 static void
 engine_unref (MpiEngine *self)
 {
@@ -136,46 +79,64 @@ mpi_free (GTorchEngine *engine)
   engine_unref ((MpiEngine *) engine);
 }
 
-static GTorchEngine *
-make_engine (const gint *ranks, guint n, guint number, GError **error)
+gboolean
+gtorch_mpi_enter (void)
 {
-  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
-  GTorchStream *stream = mpi == NULL ? NULL : gtorch_stream_new (gtorch_device_cpu (), 0, error);
-  gchar message[MESSAGE] = "";
+  g_mutex_lock (&mpi_lock);
+  if (!is_over)
+    return TRUE;
+  g_mutex_unlock (&mpi_lock);
+  return FALSE;
+}
+
+void
+gtorch_mpi_leave (void)
+{
+  g_mutex_unlock (&mpi_lock);
+}
+
+void
+gtorch_mpi_set_ended (GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), ENDED);
+}
+
+void
+gtorch_mpi_pause (guint n_looks)
+{
+  if (n_looks < N_SPINS)
+    g_thread_yield ();
+  else
+    g_usleep (MIN (FIRST_PAUSE << MIN (n_looks - N_SPINS, 16), LAST_PAUSE));
+}
+
+gint64
+gtorch_mpi_deadline (gdouble timeout)
+{
+  return timeout < 1e9 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC) : G_MAXINT64;
+}
+
+static GTorchEngine *
+make_engine (GTorchMpiMeeting *meeting, GError **error)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, error);
+  gpointer comm = stream == NULL ? NULL : gtorch_mpi_meet (meeting, error);
   MpiEngine *self;
-  gpointer comm;
-  gint code;
   guint i;
 
-  if (stream == NULL)
+  if (comm == NULL)
     return NULL;
-  code = 1;
-  g_mutex_lock (&mpi_lock);
-  if (is_over)
-    g_strlcpy (message, ENDED, sizeof message);
-  else
-    code = mpi->comm_new (ranks, (gint) n, (gint) number, &comm, message, sizeof message);
-  g_mutex_unlock (&mpi_lock);
-  if (code != 0)
-    {
-      g_object_unref (stream);
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
-      return NULL;
-    }
   self = g_new0 (MpiEngine, 1);
   self->parent.klass = &gtorch_mpi_engine;
   self->ref_count = 1;
   self->comm = comm;
   self->rank = world_rank;
-  self->size = world_size;
-  if (ranks != NULL)
-    {
-      self->size = (gint) n;
-      for (i = 0; i < n; i++)
-        if (ranks[i] == world_rank)
-          self->rank = (gint) i;
-    }
-  self->stream = stream;
+  self->size = (gint) meeting->n;
+  g_strlcpy (self->id, meeting->id, sizeof self->id);
+  for (i = 0; i < meeting->n && meeting->ranks != NULL; i++)
+    if (meeting->ranks[i] == world_rank)
+      self->rank = (gint) i;
+  self->stream = g_steal_pointer (&stream);
   g_mutex_init (&self->lock);
   self->pair_streams = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
   return &self->parent;
@@ -206,32 +167,26 @@ before_end (int is_aborted)
   return TRUE;
 }
 
-static gboolean
-init_mpi (GError **error)
-{
-  static gboolean is_ready;
-  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
-  gchar message[MESSAGE] = "";
-
-  if (mpi == NULL)
-    return FALSE;
-  g_mutex_lock (&mpi_lock);
-  if (!is_ready)
-    is_ready = mpi->init (&world_rank, &world_size, before_end, message, sizeof message) == 0;
-  g_mutex_unlock (&mpi_lock);
-  if (!is_ready)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
-  return is_ready;
-}
-
 static GTorchEngine *
 mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                GCancellable *cancellable, GError **error)
 {
+  static gint n_worlds;
+  GTorchMpiMeeting meeting = { .name = "process_group",
+                               .whole = "",
+                               .timeout = timeout,
+                               .deadline = gtorch_mpi_deadline (timeout),
+                               .cancellable = cancellable };
   GTorchEngine *engine;
+  gint own, all;
 
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !init_mpi (error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !gtorch_mpi_start (&meeting, before_end, &own, &all, error))
     return NULL;
+  g_mutex_lock (&mpi_lock);
+  world_rank = own;
+  world_size = all;
+  g_mutex_unlock (&mpi_lock);
   if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -240,7 +195,12 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                    world_rank, world_size, *rank, *size);
       return NULL;
     }
-  engine = make_engine (NULL, 0, 0, error);
+  meeting.n = (guint) world_size;
+  meeting.own = world_rank;
+  if (!gtorch_mpi_join (&meeting, error))
+    return NULL;
+  meeting.number = g_atomic_int_add (&n_worlds, 1) + 1;
+  engine = make_engine (&meeting, error);
   if (engine == NULL)
     return NULL;
   *rank = world_rank;
@@ -249,9 +209,20 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
 }
 
 static GTorchEngine *
-mpi_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GError **error)
+mpi_new_part (GTorchEngine *whole, const gint *ranks, guint n, guint number, gdouble timeout,
+              GCancellable *cancellable, GError **error)
 {
-  return make_engine (ranks, n, number, error);
+  GTorchMpiMeeting meeting = { .name = "process_group_new_part",
+                               .whole = ((MpiEngine *) whole)->id,
+                               .number = (gint) number,
+                               .ranks = ranks,
+                               .n = n,
+                               .own = world_rank,
+                               .timeout = timeout,
+                               .deadline = gtorch_mpi_deadline (timeout),
+                               .cancellable = cancellable };
+
+  return make_engine (&meeting, error);
 }
 
 /* --- one collective, in the thread of its stream --- */
@@ -351,18 +322,14 @@ check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong 
   return FALSE;
 }
 
-/* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
- * get on. Returns FALSE also if the time is over; the buffers then belong to MPI. */
+/* Returns FALSE also if the time is over; the buffers then belong to MPI. */
 static gboolean
 carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
 {
   const GTorchMpiTable *mpi = gtorch_mpi_load (NULL);
-  const gint64 deadline = job->timeout < 1e9
-                              ? g_get_monotonic_time () + (gint64) (job->timeout * G_USEC_PER_SEC)
-                              : G_MAXINT64;
+  const gint64 deadline = gtorch_mpi_deadline (job->timeout);
   gchar message[MESSAGE] = "";
   gpointer request = NULL;
-  gulong pause = FIRST_PAUSE;
   gint is_done = 0, source = -1, code;
   glong n_bytes = 0;
   guint n;
@@ -392,13 +359,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
                        job->collective->name, job->rank, job->timeout, job->work->sequence);
           return FALSE;
         }
-      if (n < N_SPINS)
-        g_thread_yield ();
-      else
-        {
-          g_usleep (pause);
-          pause = MIN (2 * pause, LAST_PAUSE);
-        }
+      gtorch_mpi_pause (n);
     }
   if (code == 0)
     return check_received (job, transfer, source, n_bytes, error);
@@ -632,8 +593,15 @@ run_job (gpointer data, GError **error)
   Job *job = data;
   GError *local = NULL;
   GTorchProcessGroup *group;
+  gboolean success;
 
-  if (run_collective (job, &local))
+  {
+    g_auto (GTorchNamedCollective) named = { { 0 } };
+
+    gtorch_transfer_named_begin (&named, &gtorch_mpi_engine, job->collective);
+    success = run_collective (job, &local);
+  }
+  if (success)
     {
       gtorch_work_state_complete (job->work, NULL);
       return TRUE;
@@ -776,4 +744,5 @@ const GTorchEngineClass gtorch_mpi_engine = { .name = "mpi",
                                               .new_part = mpi_new_part,
                                               .free = mpi_free,
                                               .start = mpi_start,
-                                              .has_any_source = TRUE };
+                                              .has_any_source = TRUE,
+                                              .names_transfers = TRUE };

@@ -60,8 +60,8 @@ static gint64
 length_of (GTorchProcessGroup *group, gint rank, gint64 length, gint64 *first)
 {
   const gint size = gtorch_process_group_get_size (group);
-  const gint64 per = (length + size - 1) / size;
-  const gint64 start = MIN (per * rank, length);
+  const gint64 per = length / size + (length % size != 0);
+  const gint64 start = (gint64) MIN ((guint64) per * rank, (guint64) length);
 
   if (first != NULL)
     *first = start;
@@ -220,7 +220,7 @@ check (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Excha
                    _ ("%s: this process has no rank in the group"), name);
       return FALSE;
     }
-  if (impl->n_dims == 0)
+  if (impl->n_dims == 0 && (forward == GATHER || forward == SPLIT))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("%s: a tensor without dimensions cannot be divided along its last one"),
@@ -229,7 +229,15 @@ check (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Excha
     }
   if (forward != GATHER)
     return TRUE;
-  expected = length < 0 ? -1 : length_of (group, rank, length, NULL);
+  if (length < 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: the whole length is %" PRId64
+                      "; it is 0 or more, or -1 if all parts have the same"),
+                   name, length);
+      return FALSE;
+    }
+  expected = length_of (group, rank, length, NULL);
   if (impl->shape[impl->n_dims - 1] == expected)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
@@ -322,7 +330,7 @@ gtorch_parallel_gather (GTorchProcessGroup *group, GTorchTensor *tensor, gint64 
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (group) && GTORCH_IS_TENSOR (tensor), NULL);
   impl = gtorch_tensor_unwrap (tensor);
-  if (length < 0 && impl->n_dims > 0)
+  if (length == -1 && impl->n_dims > 0)
     length = impl->shape[impl->n_dims - 1] * gtorch_process_group_get_size (group);
   return apply ("parallel_gather", group, tensor, GATHER, SPLIT, length, error);
 }

@@ -45,8 +45,8 @@ new_part (GTorchProcessGroup *self, gpointer data, GCancellable *cancellable, GE
 {
   const Given *given = data;
 
-  return settle (gtorch_process_group_new_part (self, given->ranks, given->n_ranks, given->timeout,
-                                                error),
+  return settle (gtorch_process_group_make_part (self, given->ranks, given->n_ranks, given->timeout,
+                                                 cancellable, error),
                  given);
 }
 

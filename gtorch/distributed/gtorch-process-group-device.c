@@ -87,8 +87,19 @@ gtorch_process_group_begin_batch (GTorchProcessGroup *self, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), FALSE);
   engine = gtorch_process_group_get_engine (self, "process_group_begin_batch", error);
-  return engine != NULL
-         && (engine->klass->begin_batch == NULL || engine->klass->begin_batch (engine, error));
+  if (engine == NULL)
+    return FALSE;
+  if (engine->klass->begin_batch != NULL)
+    return engine->klass->begin_batch (engine, error);
+  if (engine->in_batch)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("process_group_begin_batch: a batch has begun already; they cannot be within "
+                      "each other"));
+      return FALSE;
+    }
+  engine->in_batch = TRUE;
+  return TRUE;
 }
 
 /**
@@ -111,8 +122,12 @@ gtorch_process_group_end_batch (GTorchProcessGroup *self, GError **error)
   engine = gtorch_process_group_peek_engine (self);
   if (engine == NULL)
     engine = gtorch_process_group_get_engine (self, "process_group_end_batch", error);
-  return engine != NULL
-         && (engine->klass->end_batch == NULL || engine->klass->end_batch (engine, error));
+  if (engine == NULL)
+    return FALSE;
+  if (engine->klass->end_batch != NULL)
+    return engine->klass->end_batch (engine, error);
+  engine->in_batch = FALSE;
+  return TRUE;
 }
 
 /**

@@ -75,11 +75,20 @@ padded (GBytes *bytes, gint64 size, GError **error)
   return tensor;
 }
 
+/* Announced by a rank that cannot send, so that the others do not wait for it. */
+#define NO_VALUE -2
+
 static gboolean
 check_size (const gchar *name, gint64 size, GError **error)
 {
   if (size >= 0)
     return TRUE;
+  if (size == NO_VALUE)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                   _ ("%s: the rank that sends has an error, and sends nothing"), name);
+      return FALSE;
+    }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                _ ("%s: the other rank has announced %" PRId64 " bytes; no value has that"), name,
                size);
@@ -117,19 +126,20 @@ gtorch_process_group_broadcast_variant (GTorchProcessGroup *self, GVariant *valu
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
   bytes = value == NULL ? NULL : pack (value);
   is_source = gtorch_process_group_get_rank (self) == src;
+  size = make_tensor (1, GTORCH_DTYPE_INT64, error);
+  if (size == NULL)
+    return NULL;
+  n = data_of (size);
+  *n = !is_source ? 0 : bytes == NULL ? NO_VALUE : (gint64) g_bytes_get_size (bytes);
+  if (!finish (gtorch_process_group_broadcast (self, size, src, error), error))
+    return NULL;
   if (is_source && bytes == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: rank %d sends, and has no value"), "broadcast_variant", src);
       return NULL;
     }
-  size = make_tensor (1, GTORCH_DTYPE_INT64, error);
-  if (size == NULL)
-    return NULL;
-  n = data_of (size);
-  *n = is_source ? (gint64) g_bytes_get_size (bytes) : 0;
-  if (!finish (gtorch_process_group_broadcast (self, size, src, error), error)
-      || !check_size ("broadcast_variant", *n, error))
+  if (!check_size ("broadcast_variant", *n, error))
     return NULL;
   tensor = padded (is_source ? bytes : NULL, *n, error);
   if (tensor == NULL || !finish (gtorch_process_group_broadcast (self, tensor, src, error), error))
@@ -340,6 +350,7 @@ gtorch_process_group_scatter_variant (GTorchProcessGroup *self, GVariant *values
   g_autoptr (GVariant) owned = values == NULL ? NULL : g_variant_ref_sink (values);
   g_autoptr (GTorchTensor) sizes = NULL, own = NULL;
   g_autoptr (GPtrArray) packed = NULL, parts = NULL;
+  g_autoptr (GError) local = NULL;
   gint64 largest = 0, *n;
   gboolean is_source;
   gint i, n_ranks;
@@ -347,16 +358,21 @@ gtorch_process_group_scatter_variant (GTorchProcessGroup *self, GVariant *values
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
   n_ranks = gtorch_process_group_get_size (self);
   is_source = gtorch_process_group_get_rank (self) == src;
-  if (is_source && (packed = pack_all (self, owned, src, error)) == NULL)
-    return NULL;
+  if (is_source)
+    packed = pack_all (self, owned, src, &local);
   sizes = make_tensor (n_ranks, GTORCH_DTYPE_INT64, error);
   if (sizes == NULL)
     return NULL;
   n = data_of (sizes);
   for (i = 0; is_source && i < n_ranks; i++)
-    n[i] = (gint64) g_bytes_get_size (packed->pdata[i]);
+    n[i] = packed == NULL ? NO_VALUE : (gint64) g_bytes_get_size (packed->pdata[i]);
   if (!finish (gtorch_process_group_broadcast (self, sizes, src, error), error))
     return NULL;
+  if (local != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&local));
+      return NULL;
+    }
   for (i = 0; i < n_ranks; i++)
     {
       if (!check_size ("scatter_variant", n[i], error))

@@ -47,7 +47,8 @@
  * [method@ProcessGroup.broadcast_variant_async], follow one another in the order in which they were called,
  * and until they have ended the group refuses other collectives, with %GTORCH_ERROR_INVALID; messages are
  * refused only between the same ranks with the same tag. Cancelling ends the wait at once. What the ranks
- * exchange is carried out in any case, since the others count on it.
+ * exchange is carried out in any case, since the others count on it; only a group of mpi is not made, and the
+ * others get an error.
  *
  * A program waits for its operations before it ends. With mpi, a program that ends well and has not
  * waited does so for at most five seconds; what other ranks have not begun by then is abandoned, with a
@@ -371,7 +372,7 @@ gtorch_process_group_check_call (GTorchProcessGroup *self, const GTorchCollectiv
                                  &local))
     return TRUE;
   if (is_lost)
-    gtorch_process_group_fail (self, local);
+    gtorch_process_group_fail (g_object_ref (self), local);
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }
@@ -499,9 +500,11 @@ find_agreement (GTorchProcessGroup *self, GCancellable *cancellable, GError **er
  *
  * Creates the group of all processes of a job. All of them call this, and wait for each other.
  *
+ * With mpi, all get an error if one does not come in time, and can try again.
+ *
  * Returns: (transfer full): a new group, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the
  *   library of the backend is not installed, %GTORCH_ERROR_INVALID if @rank or @world_size is not what the
- *   backend says
+ *   backend says, %G_IO_ERROR_TIMED_OUT if others have not come
  *
  * Since: 0.1
  */
@@ -658,7 +661,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
 /* Takes the ranks of all processes of the part, in which this one is `rank`. */
 static GTorchProcessGroup *
 make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsize n, gint rank,
-           gdouble timeout, GError **error)
+           gdouble timeout, GCancellable *cancellable, GError **error)
 {
   const gint number =
       g_atomic_int_add (&self->n_parts, 1) + 1; /* shrink () may be of another thread */
@@ -666,7 +669,7 @@ make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsi
   GTorchProcessGroup *part;
 
   if (rank >= 0)
-    engine = self->klass->new_part (world, world_ranks, n, number, error);
+    engine = self->klass->new_part (world, world_ranks, n, number, timeout, cancellable, error);
   if (rank >= 0 && engine == NULL)
     {
       g_free (world_ranks);
@@ -682,32 +685,15 @@ make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsi
   return part;
 }
 
-/**
- * gtorch_process_group_new_part:
- * @self: the group of all processes
- * @ranks: (array length=n_ranks): ranks in @self; the first has rank 0 in the new group
- * @n_ranks: the number of @ranks, 1 or more
- * @timeout: for how many seconds an operation waits for the other ranks, more than 0; negative for that of
- *   @self
- * @error: return location for an error
- *
- * Creates a group of some of the processes. All processes of @self call this, in the same order, also those
- * that are not named: their group has the rank -1, and each operation of it is an error.
- *
- * Returns: (transfer full): a new group, or %NULL with @error set
- *
- * Since: 0.1
- */
 GTorchProcessGroup *
-gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gsize n_ranks,
-                               gdouble timeout, GError **error)
+gtorch_process_group_make_part (GTorchProcessGroup *self, const gint64 *ranks, gsize n_ranks,
+                                gdouble timeout, GCancellable *cancellable, GError **error)
 {
   GTorchEngine *world;
   gint *world_ranks;
   gint rank;
   gsize i;
 
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && (ranks != NULL || n_ranks == 0), NULL);
   if (timeout < 0)
     timeout = self->timeout;
   world = gtorch_process_group_get_engine (self, "process_group_new_part", error);
@@ -725,7 +711,36 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gs
   world_ranks = g_new (gint, n_ranks);
   for (i = 0; i < n_ranks; i++)
     world_ranks[i] = self->ranks[ranks[i]];
-  return make_part (self, world, world_ranks, n_ranks, rank, timeout, error);
+  return make_part (self, world, world_ranks, n_ranks, rank, timeout, cancellable, error);
+}
+
+/**
+ * gtorch_process_group_new_part:
+ * @self: the group of all processes
+ * @ranks: (array length=n_ranks): ranks in @self; the first has rank 0 in the new group
+ * @n_ranks: the number of @ranks, 1 or more
+ * @timeout: for how many seconds an operation waits for the other ranks, more than 0; negative for that of
+ *   @self
+ * @error: return location for an error
+ *
+ * Creates a group of some of the processes. All processes of @self call this, in the same order, also those
+ * that are not named: their group has the rank -1, and each operation of it is an error.
+ *
+ * With mpi, the processes that are named wait for each other, for @timeout at most, and compare what they
+ * make. If one does not come, or gives other @ranks, all get an error, and so does the late one when it
+ * comes. Other groups can be made after that: of the processes that are there, say.
+ *
+ * Returns: (transfer full): a new group, or %NULL with @error set: %G_IO_ERROR_TIMED_OUT with the ranks that
+ *   are missing, %GTORCH_ERROR_FAILED if the ranks differ
+ *
+ * Since: 0.1
+ */
+GTorchProcessGroup *
+gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gsize n_ranks,
+                               gdouble timeout, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && (ranks != NULL || n_ranks == 0), NULL);
+  return gtorch_process_group_make_part (self, ranks, n_ranks, timeout, NULL, error);
 }
 
 /**
@@ -795,7 +810,8 @@ gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded, g
   reason = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
                         _ ("process_group_shrink: the group goes on without some ranks"));
   self->klass->abort (self->engine, reason);
-  return make_part (self, self->engine, g_steal_pointer (&rest), n, rank, self->timeout, error);
+  return make_part (self, self->engine, g_steal_pointer (&rest), n, rank, self->timeout, NULL,
+                    error);
 }
 
 /**

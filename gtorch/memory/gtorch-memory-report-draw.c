@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#define WIDTH        1000
-#define HEIGHT       220
+#define WIDTH        GTORCH_HTML_WIDTH
+#define HEIGHT       GTORCH_HTML_HEIGHT
 #define BAR          26
 #define MAX_SEGMENTS 300
 #define N_COLORS     8
@@ -32,9 +32,8 @@ gtorch_html_size (GString *page, guint64 n_bytes)
   gtorch_html_text (page, size);
 }
 
-/* Numbers as SVG has them, whatever the locale is. */
-static void
-append_number (GString *page, const gchar *before, gdouble number)
+void
+gtorch_html_number (GString *page, const gchar *before, gdouble number)
 {
   gchar text[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -43,6 +42,36 @@ append_number (GString *page, const gchar *before, gdouble number)
 }
 
 /* --- the timeline --- */
+
+void
+gtorch_html_axes (GString *page, const gchar *title, guint64 most, gdouble span, const gchar *unit)
+{
+  guint i;
+
+  g_string_append_printf (page,
+                          "<svg class=\"timeline\" viewBox=\"-90 -14 %d %d\" role=\"img\">"
+                          "<title>",
+                          WIDTH + 110, HEIGHT + 40);
+  gtorch_html_text (page, title);
+  g_string_append (page, "</title>");
+  for (i = 0; i <= 4; i++)
+    {
+      const gdouble y = HEIGHT * (1 - i / 4.0);
+
+      gtorch_html_number (page, "<line class=\"grid\" x1=\"0\" x2=\"1000\" y1=\"", y);
+      gtorch_html_number (page, "\" y2=\"", y);
+      gtorch_html_number (page, "\"/><text x=\"-6\" text-anchor=\"end\" y=\"", y + 4);
+      g_string_append (page, "\">");
+      gtorch_html_size (page, most / 4 * i + most % 4 * i / 4);
+      g_string_append (page, "</text>");
+    }
+  for (i = 0; i <= 4; i++)
+    {
+      gtorch_html_number (page, "<text text-anchor=\"middle\" y=\"238\" x=\"", WIDTH * i / 4.0);
+      gtorch_html_number (page, "\">", span * i / 4);
+      g_string_append_printf (page, " %s</text>", unit);
+    }
+}
 
 /* The least and the greatest number of bytes within one column of the picture. */
 typedef struct
@@ -88,12 +117,12 @@ append_line (GString *page, const gchar *name, const GArray *entries, const GArr
           && columns[i - 1].low == columns[i].low && columns[i - 1].high == columns[i].high
           && columns[i + 1].low == columns[i].low && columns[i + 1].high == columns[i].high)
         continue; /* within a level part */
-      append_number (page, " ", i);
-      append_number (page, ",", HEIGHT * (1 - (gdouble) columns[i].low / most));
+      gtorch_html_number (page, " ", i);
+      gtorch_html_number (page, ",", HEIGHT * (1 - (gdouble) columns[i].low / most));
       if (columns[i].low == columns[i].high)
         continue;
-      append_number (page, " ", i);
-      append_number (page, ",", HEIGHT * (1 - (gdouble) columns[i].high / most));
+      gtorch_html_number (page, " ", i);
+      gtorch_html_number (page, ",", HEIGHT * (1 - (gdouble) columns[i].high / most));
     }
   g_string_append (page, "\"/>");
 }
@@ -112,21 +141,7 @@ gtorch_html_timeline (GString *page, const GArray *entries, const GArray *moment
 
       most = MAX (most, MAX (moment->allocated, moment->reserved));
     }
-  g_string_append_printf (page,
-                          "<svg class=\"timeline\" viewBox=\"-90 -14 %d %d\" role=\"img\">"
-                          "<title>allocated and reserved bytes over time</title>",
-                          WIDTH + 110, HEIGHT + 40);
-  for (i = 0; i <= 4; i++)
-    {
-      const gdouble y = HEIGHT * (1 - i / 4.0);
-
-      append_number (page, "<line class=\"grid\" x1=\"0\" x2=\"1000\" y1=\"", y);
-      append_number (page, "\" y2=\"", y);
-      append_number (page, "\"/><text x=\"-6\" text-anchor=\"end\" y=\"", y + 4);
-      g_string_append (page, "\">");
-      gtorch_html_size (page, most / 4 * i + most % 4 * i / 4);
-      g_string_append (page, "</text>");
-    }
+  gtorch_html_axes (page, "allocated and reserved bytes over time", most, (end - begin) / 1e6, "s");
   append_line (page, "reserved", entries, moments, G_STRUCT_OFFSET (GTorchMemoryMoment, reserved),
                most);
   append_line (page, "allocated", entries, moments, G_STRUCT_OFFSET (GTorchMemoryMoment, allocated),
@@ -139,17 +154,11 @@ gtorch_html_timeline (GString *page, const GArray *entries, const GArray *moment
 
       if (entry->action != GTORCH_MEMORY_OOM)
         continue;
-      append_number (page, "<line class=\"oom\" y1=\"0\" y2=\"220\" x1=\"", x);
-      append_number (page, "\" x2=\"", x);
+      gtorch_html_number (page, "<line class=\"oom\" y1=\"0\" y2=\"220\" x1=\"", x);
+      gtorch_html_number (page, "\" x2=\"", x);
       g_string_append (page, "\"><title>out of memory: ");
       gtorch_html_size (page, entry->size);
       g_string_append (page, " were asked for</title></line>");
-    }
-  for (i = 0; i <= 4; i++)
-    {
-      append_number (page, "<text text-anchor=\"middle\" y=\"238\" x=\"", WIDTH * i / 4.0);
-      append_number (page, "\">", (end - begin) / 1e6 * i / 4);
-      g_string_append (page, " s</text>");
     }
   g_string_append (page,
                    "</svg>\n<p class=\"key\"><span class=\"allocated\">allocated by tensors</span> "
@@ -209,8 +218,8 @@ append_bar (GString *page, const GTorchBlockInfo *blocks, guint n, guint64 total
                   && (gdouble) blocks[i + k].size / total * WIDTH < 0.5;
            k++)
         size += blocks[i + k].size;
-      append_number (page, "<rect height=\"26\" x=\"", (gdouble) offset / total * WIDTH);
-      append_number (page, "\" width=\"", (gdouble) size / total * WIDTH);
+      gtorch_html_number (page, "<rect height=\"26\" x=\"", (gdouble) offset / total * WIDTH);
+      gtorch_html_number (page, "\" width=\"", (gdouble) size / total * WIDTH);
       if (k > 1)
         {
           g_string_append_printf (page, "\" class=\"many\"><title>%u blocks, together ", k);

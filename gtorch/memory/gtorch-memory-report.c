@@ -105,14 +105,16 @@ places_at (const GArray *entries, guint at)
   return places;
 }
 
-/* --- the page --- */
+/* --- pages --- */
 
 static const gchar head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
     "'unsafe-inline'\"/>\n"
-    "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>Memory of "
-    "tensors</title>\n<style>\n"
+    "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>";
+
+static const gchar style[] =
+    "</title>\n<style>\n"
     ":root { color-scheme: light dark; --line: #8886; --strong: #2b6cb0; }\n"
     "body { font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 "
     "1em; }\n"
@@ -135,7 +137,36 @@ static const gchar head[] =
     ".free { fill: #8883; } .awaiting { fill: #d6b656; } .many { fill: #888; }\n"
     ".c0 { fill: #4c72b0; } .c1 { fill: #dd8452; } .c2 { fill: #55a868; } .c3 { fill: #c44e52; }\n"
     ".c4 { fill: #8172b3; } .c5 { fill: #937860; } .c6 { fill: #da8bc3; } .c7 { fill: #64b5cd; }\n"
-    "</style>\n</head>\n<body>\n<h1>Memory of tensors</h1>\n";
+    ".swatch { display: inline-block; width: 1.2em; height: .7em; } polygon { opacity: .8; }\n"
+    "</style>\n</head>\n<body>\n<h1>";
+
+void
+gtorch_html_begin (GString *page, const gchar *title)
+{
+  g_string_append (page, head);
+  gtorch_html_text (page, title);
+  g_string_append (page, style);
+  gtorch_html_text (page, title);
+  g_string_append (page, "</h1>\n");
+}
+
+void
+gtorch_html_end (GString *page)
+{
+  g_string_append (page, "</body>\n</html>\n");
+}
+
+void
+gtorch_html_origin (GString *page)
+{
+  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
+  g_autofree gchar *time = g_date_time_format (now, "%F %T");
+  g_autofree gchar *program = gtorch_program_dup_name ();
+
+  g_string_append (page, "<p>");
+  gtorch_html_text (page, program);
+  g_string_append_printf (page, ", process %d, %s</p>\n", (gint) getpid (), time);
+}
 
 static void
 append_row (GString *page, const gchar *name, guint64 now, guint64 peak)
@@ -328,16 +359,12 @@ append_allocator (GString *page, GTorchAllocator *self)
 static GBytes *
 make_page (void)
 {
-  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
-  g_autofree gchar *time = g_date_time_format (now, "%F %T");
   g_autoptr (GPtrArray) all = g_ptr_array_new ();
-  g_autofree gchar *program = gtorch_program_dup_name ();
-  GString *page = g_string_new (head);
+  GString *page = g_string_new (NULL);
   guint i;
 
-  g_string_append (page, "<p>");
-  gtorch_html_text (page, program);
-  g_string_append_printf (page, ", process %d, %s</p>\n", (gint) getpid (), time);
+  gtorch_html_begin (page, "Memory of tensors");
+  gtorch_html_origin (page);
   g_mutex_lock (&lock);
   for (i = 0; allocators != NULL && i < allocators->len; i++)
     g_ptr_array_add (all, allocators->pdata[i]);
@@ -346,7 +373,7 @@ make_page (void)
     append_allocator (page, all->pdata[i]);
   if (all->len == 0)
     g_string_append (page, "<p class=\"none\">No device was used.</p>\n");
-  g_string_append (page, "</body>\n</html>\n");
+  gtorch_html_end (page);
   return g_string_free_to_bytes (page);
 }
 

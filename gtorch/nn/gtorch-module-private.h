@@ -11,6 +11,7 @@
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/nn/gtorch-module.h>
+#include <gtorch/profiler/gtorch-profiler-private.h>
 
 G_BEGIN_DECLS
 
@@ -56,7 +57,8 @@ typedef struct
   gboolean training;      /* accessed atomically */
   gint is_lazy;           /* its tensors wait for a size; accessed atomically */
   gboolean is_numbered;   /* children that are called by their positions are renamed with these */
-  GWeakRef outer;         /* a module that has this one; see gtorch_module_be_inside () */
+  guint64 serial; /* in profiles; 0: not called while one was recorded; accessed atomically */
+  GWeakRef outer; /* a module that has this one; see gtorch_module_be_inside () */
 } GTorchModulePrivate;
 
 GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
@@ -67,6 +69,8 @@ extern gint gtorch_module_changes;
 /* `place` keeps which module has a member: a module or a parameter. Another one takes its place only if the
  * former does not exist any more, or has lost the member. */
 void gtorch_module_be_inside (GWeakRef *place, GTorchModule *outer, gpointer member);
+/* A call of the module in profiles, until the end of the block. */
+GTorchProfileScope gtorch_module_profile_scope (GTorchModule *self);
 /* Returns the path of the member from the outermost module on; NULL if it is in none. */
 gchar *gtorch_module_dup_path (GWeakRef *place, gpointer member);
 /* Of a parameter, or NULL, that was registered. */

@@ -79,15 +79,8 @@ is_used_lazy (gpointer self, const gchar *name)
 const gchar *
 gtorch_module_type_name (gpointer self)
 {
-  const gchar *name = G_OBJECT_TYPE_NAME (self);
-  const gchar *separator = strrchr (name, '+'); /* in Python: "module+Class" */
+  const gchar *name = gtorch_type_own_name (G_OBJECT_TYPE_NAME (self));
 
-  if (separator != NULL)
-    name = separator + 1;
-  else if (g_str_has_prefix (name, "Gjs_"))
-    name = strrchr (name, '_') + 1;
-  else if (g_str_has_prefix (name, "GTorch") && name[6] != '\0')
-    name += 6;
   return is_used_lazy (self, name) ? name + strlen ("Lazy") : name;
 }
 
@@ -314,6 +307,7 @@ GTorchTensor *
 gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                        GTorchModuleCompute compute, gpointer data, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_module_profile_scope (self);
   g_autoptr (GPtrArray) hooks = NULL;
   GError *local = NULL;
   GTorchTensor *output;

@@ -24,6 +24,7 @@
 #include <gtorch/nn/gtorch-module-list.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-memory-format.h>
+#include <gtorch/nn/gtorch-module-profile.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-multihead-attention.h>

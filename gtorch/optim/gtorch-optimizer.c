@@ -632,7 +632,7 @@ gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError 
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) params = NULL;
-  g_auto (GTorchProfileScope) scope = { 0, NULL };
+  g_auto (GTorchProfileScope) scope = { 0, GTORCH_RECORD_RANGE, NULL };
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
   scope = gtorch_profile_scope_begin ("Optimizer.zero_grad#%s.zero_grad", self);

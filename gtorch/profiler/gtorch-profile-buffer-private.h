@@ -37,7 +37,7 @@ typedef struct
   guint64 id, parent; /* parent: the id */
   guint64 sequence;
   GTorchDevice *device;
-  guint64 a, b; /* OP: flops; ALLOC, FREE: address and bytes; SPAN: events */
+  guint64 a, b; /* OP: flops; MODULE: serial; ALLOC, FREE: address and bytes; SPAN: events */
 } GTorchRaw;
 
 #define GTORCH_RAW_NATIVE (1 << 0) /* FREE: of memory that the backend has allocated */

@@ -25,7 +25,7 @@
 
 #include "base/gtorch-check-private.h"
 #include "base/gtorch-fork-private.h"
-#include "base/gtorch-observer-private.h"
+#include "base/gtorch-observer-named-private.h"
 #include "device/gtorch-backend-private.h"
 #include "device/gtorch-device-private.h"
 #include "dispatch/gtorch-op-private.h"
@@ -55,6 +55,7 @@ typedef struct
   gconstpointer what; /* a call, an operation's class, a replay or a name */
   guint8 kind;
   gboolean is_pending, is_pushed;
+  guint64 serial;     /* of a module */
   GTorchEvent *event; /* the beginning on the device; owned */
 } Frame;
 
@@ -329,7 +330,8 @@ push (Buffer *self, GTorchRecordKind kind, gconstpointer what)
 static inline gboolean
 is_range (const Frame *frame)
 {
-  return frame->kind == GTORCH_RECORD_RANGE || frame->kind == GTORCH_RECORD_STEP;
+  return frame->kind == GTORCH_RECORD_RANGE || frame->kind == GTORCH_RECORD_STEP
+         || frame->kind == GTORCH_RECORD_MODULE;
 }
 
 /* Takes the youngest event of this kind off the stack; FALSE if there is none. What has not ended inside of
@@ -376,25 +378,25 @@ raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
 }
 
 static gsize
-inputs_size (const GTorchOpCall *call, guint n)
+inputs_size (GTorchImpl *const *inputs, guint n)
 {
   gsize size = n * sizeof (GTorchRawInput);
   guint i;
 
   for (i = 0; i < n; i++)
-    if (call->inputs[i] != NULL && !call->inputs[i]->is_number)
-      size += 2 * sizeof (gint64) * call->inputs[i]->n_dims;
+    if (inputs[i] != NULL && !inputs[i]->is_number)
+      size += 2 * sizeof (gint64) * inputs[i]->n_dims;
   return size;
 }
 
 static void
-write_inputs (char *to, const GTorchOpCall *call, guint n)
+write_inputs (char *to, GTorchImpl *const *inputs, guint n)
 {
   guint i;
 
   for (i = 0; i < n; i++)
     {
-      const GTorchImpl *input = call->inputs[i];
+      const GTorchImpl *input = inputs[i];
       GTorchRawInput *raw = (GTorchRawInput *) (void *) to;
       gsize size;
 
@@ -432,13 +434,21 @@ take_stack (GTorchSite *site, guint *n_frames)
   return text;
 }
 
-/* Of a call of an operation that has ended, or the view that it has made. */
-static void
-write_op (Buffer *self, const Frame *frame, const GTorchOpCall *call, guint flags)
+/* What is told of a call at its end. */
+typedef struct
 {
-  const gint64 end = gtorch_profile_now ();
-  const guint n = (flags & GTORCH_TRACE_SHAPES) ? MIN (call->n_inputs, MAX_INPUTS) : 0;
-  const gsize of_inputs = n > 0 ? inputs_size (call, n) : 0;
+  const gchar *name;
+  GTorchImpl *const *inputs;
+  guint n_inputs;
+  GTorchDevice *device;
+  guint64 flops, sequence;
+} Ended;
+
+static inline void
+write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, guint flags)
+{
+  const guint n = (flags & GTORCH_TRACE_SHAPES) ? MIN (ended->n_inputs, MAX_INPUTS) : 0;
+  const gsize of_inputs = n > 0 ? inputs_size (ended->inputs, n) : 0;
   g_autofree gchar *place = NULL;
   gsize of_place = 0, of_frames;
   guint n_frames = 0;
@@ -453,17 +463,17 @@ write_op (Buffer *self, const Frame *frame, const GTorchOpCall *call, guint flag
     }
   of_frames = n_frames * sizeof (gpointer);
   raw = raw_begin (self, (sizeof *raw + of_inputs + of_frames + of_place + 7) & ~(gsize) 7, frame,
-                   call->op->name);
+                   ended->name);
   raw->end = end;
-  raw->device = call->device;
+  raw->device = ended->device;
+  raw->sequence = ended->sequence;
   raw->n_inputs = n;
   raw->n_frames = n_frames;
   raw->inputs_size = of_inputs;
   raw->text = of_place;
-  if (flags & GTORCH_TRACE_FLOPS)
-    raw->a = gtorch_profile_flops (call);
+  raw->a = ended->flops;
   to = (char *) (raw + 1);
-  write_inputs (to, call, n);
+  write_inputs (to, ended->inputs, n);
   to += of_inputs;
   memcpy (to, site.frames, of_frames);
   to += of_frames;
@@ -472,8 +482,22 @@ write_op (Buffer *self, const Frame *frame, const GTorchOpCall *call, guint flag
       memcpy (to, place, of_place - 1);
       to[of_place - 1] = '\0';
     }
-  self->last_op = frame->id;
   buffer_publish (self, raw);
+}
+
+/* Of a call of an operation that has ended, or the view that it has made. */
+static void
+write_op (Buffer *self, const Frame *frame, const GTorchOpCall *call, guint flags)
+{
+  const gint64 end = gtorch_profile_now ();
+  const Ended ended = { .name = call->op->name,
+                        .inputs = call->inputs,
+                        .n_inputs = call->n_inputs,
+                        .device = call->device,
+                        .flops = (flags & GTORCH_TRACE_FLOPS) ? gtorch_profile_flops (call) : 0 };
+
+  self->last_op = frame->id;
+  write_call (self, frame, &ended, end, flags);
 }
 
 static void
@@ -635,6 +659,43 @@ profile_composite_end (const GTorchOpClass *op)
     write_plain (self, &frame, op->name, 0, NULL);
 }
 
+static GTorchRecordKind
+kind_of (const GTorchNamed *named)
+{
+  return named->kind == GTORCH_NAMED_TRANSFER ? GTORCH_RECORD_TRANSFER : GTORCH_RECORD_OP;
+}
+
+/* What NCCL launches belongs to the collective. */
+static void
+profile_named_begin (const GTorchNamed *named)
+{
+  Buffer *self = buffer_get ();
+  Frame *frame;
+
+  drop_pending (self);
+  frame = push (self, kind_of (named), named);
+  if (named->device != NULL && is_of_gpu (named->device)
+      && __atomic_load_n (&has_tracer, __ATOMIC_RELAXED))
+    {
+      gtorch_gpu_tracer->push (frame->id);
+      frame->is_pushed = TRUE;
+    }
+}
+
+static void
+profile_named_end (const GTorchNamed *named)
+{
+  const guint flags = __atomic_load_n (&trace_flags, __ATOMIC_RELAXED);
+  const Ended ended = { named->name, named->inputs,  named->n_inputs, named->device,
+                        0,           named->sequence };
+  Buffer *self = buffer_get ();
+  Frame frame;
+
+  drop_pending (self);
+  if (pop (self, kind_of (named), named, &frame) && flags != 0)
+    write_call (self, &frame, &ended, gtorch_profile_now (), flags);
+}
+
 static void
 profile_recorded (guint64 sequence)
 {
@@ -740,6 +801,8 @@ static const GTorchObserver observer = {
   .view = profile_view,
   .composite_begin = profile_composite_begin,
   .composite_end = profile_composite_end,
+  .named_begin = profile_named_begin,
+  .named_end = profile_named_end,
   .recorded = profile_recorded,
   .backward_begin = profile_backward_begin,
   .backward_end = profile_backward_end,
@@ -777,6 +840,12 @@ gboolean
 gtorch_trace_is_running (void)
 {
   return __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) != 0;
+}
+
+gboolean
+gtorch_trace_wants_modules (void)
+{
+  return (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) & GTORCH_TRACE_MODULES) != 0;
 }
 
 guint32
@@ -862,13 +931,14 @@ tell_range (const gchar *name)
 }
 
 static void
-write_range (Buffer *self, const Frame *frame, guint kind, const gchar *name)
+write_range (Buffer *self, const Frame *frame, guint kind, const gchar *name, guint64 serial)
 {
   const gsize length = MIN (strlen (name), MAX_TEXT) + 1;
   GTorchRaw *raw = raw_begin (self, (sizeof *raw + length + 7) & ~(gsize) 7, frame, NULL);
 
   raw->kind = kind;
   raw->flags = frame->kind;
+  raw->a = serial;
   raw->end = kind == GTORCH_RAW_OPEN ? frame->start : gtorch_profile_now ();
   raw->text = length;
   memcpy (raw + 1, name, length - 1);
@@ -886,12 +956,12 @@ write_gone (Buffer *self, guint64 id)
 }
 
 guint64
-gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name)
+gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name, guint64 serial)
 {
   Buffer *self;
   Frame *frame;
 
-  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0))
+  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE)
     tell_range (name);
   if (G_LIKELY (__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0))
     return 0;
@@ -900,7 +970,8 @@ gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name)
   frame = push (self, kind, NULL);
   frame->what = GSIZE_TO_POINTER (frame->id);
   frame->parent = parent_of (self, self->depth - 1);
-  write_range (self, frame, GTORCH_RAW_OPEN, name);
+  frame->serial = serial;
+  write_range (self, frame, GTORCH_RAW_OPEN, name, serial);
   return frame->id;
 }
 
@@ -910,7 +981,7 @@ gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name)
   Buffer *self;
   Frame frame;
 
-  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0))
+  if (G_UNLIKELY (g_atomic_int_get (&n_range_sinks) > 0) && kind != GTORCH_RECORD_MODULE)
     tell_range (NULL);
   if (id == 0 || __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) == 0)
     return;
@@ -918,5 +989,5 @@ gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name)
   if (id >> THREAD_SHIFT != self->number + 1)
     write_gone (self, id);
   else if (pop (self, kind, GSIZE_TO_POINTER (id), &frame))
-    write_range (self, &frame, kind, name);
+    write_range (self, &frame, kind, name, frame.serial);
 }

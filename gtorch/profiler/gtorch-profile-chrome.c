@@ -106,6 +106,23 @@ write_inputs (GString *text, const GTorchRecord *record)
   g_string_append_c (text, ']');
 }
 
+/* The numbers by which programs for PyTorch's traces find modules, which are calls of Python there. */
+static void
+write_module (const Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  gint parent = record->parent;
+
+  while (parent >= 0 && chrome->records[parent].kind != GTORCH_RECORD_MODULE)
+    parent = chrome->records[parent].parent;
+  g_string_append_printf (text, ", \"Python id\": %" G_GSSIZE_FORMAT,
+                          (gssize) (record - chrome->records) + 1);
+  if (parent >= 0)
+    g_string_append_printf (text, ", \"Python parent id\": %d", parent + 1);
+  g_string_append_printf (text, ", \"Python module id\": %" PRIu64 ", \"Module path\": ",
+                          record->module.number);
+  gtorch_json_write_string (text, record->module.path, -1);
+}
+
 static void
 write_host_args (const Chrome *chrome, GString *text, const GTorchRecord *record)
 {
@@ -115,7 +132,9 @@ write_host_args (const Chrome *chrome, GString *text, const GTorchRecord *record
   if (record->kind == GTORCH_RECORD_BACKWARD && record->forward >= 0)
     g_string_append_printf (text, ", \"Fwd thread id\": %" PRIu64,
                             chrome->threads[chrome->records[record->forward].thread].id);
-  if (record->kind == GTORCH_RECORD_OP && record->op.inputs != NULL)
+  if (record->kind == GTORCH_RECORD_MODULE)
+    write_module (chrome, text, record);
+  if (gtorch_record_is_call (record) && record->op.inputs != NULL)
     write_inputs (text, record);
   if (record->kind == GTORCH_RECORD_OP && record->op.flops > 0)
     g_string_append_printf (text, ", \"flops\": %" PRIu64, record->op.flops);
@@ -179,6 +198,8 @@ static const gchar *const categories[GTORCH_N_RECORD_KINDS] = {
   [GTORCH_RECORD_RANGE] = "user_annotation",
   [GTORCH_RECORD_STEP] = "user_annotation",
   [GTORCH_RECORD_BACKWARD] = "cpu_op",
+  [GTORCH_RECORD_MODULE] = "python_function",
+  [GTORCH_RECORD_TRANSFER] = "user_annotation",
   [GTORCH_RECORD_REPLAY] = "cpu_op",
   [GTORCH_RECORD_ALLOC] = "cpu_instant_event",
   [GTORCH_RECORD_FREE] = "cpu_instant_event",
@@ -308,9 +329,11 @@ write_head (Chrome *chrome, GString *text)
                           "\"baseTimeNanoseconds\": %" PRId64
                           ",\n  \"record_shapes\": %d,\n  \"profile_memory\": %d,\n  "
                           "\"with_stack\": %d,\n  "
-                          "\"with_flops\": %d,\n  \"host_name\": ",
+                          "\"with_flops\": %d,\n  \"with_modules\": %d,\n  "
+                          "\"host_name\": ",
                           gtorch_trace_get_realtime_offset (chrome->trace), settings->record_shapes,
-                          settings->profile_memory, settings->with_stack, settings->with_flops);
+                          settings->profile_memory, settings->with_stack, settings->with_flops,
+                          settings->with_modules);
   gtorch_json_write_string (text, g_get_host_name (), -1);
   if (gtorch_trace_get_n_lost (chrome->trace) > 0)
     g_string_append_printf (text, ",\n  \"gpu_records_lost\": %" PRIu64,

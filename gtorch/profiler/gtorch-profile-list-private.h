@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gboolean record_shapes, profile_memory, with_stack, with_flops;
+  gboolean record_shapes, profile_memory, with_stack, with_flops, with_modules;
 } GTorchProfileSettings;
 
 void gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *settings);
@@ -20,6 +20,9 @@ void gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *
 gchar **gtorch_profiler_dup_metadata (GTorchProfiler *self);
 /* The last finished trace, or NULL with an error that begins with `what`. */
 GTorchTrace *gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **error);
+/* The same with those before it that are kept, the oldest first. */
+GPtrArray *gtorch_profiler_need_traces (GTorchProfiler *self, const gchar *what, GError **error);
+GPtrArray *gtorch_traces_new (void);
 
 /* The last finished profile in Chrome's format; NULL with an error if there is none, or if it has
  * more bytes. */
@@ -37,8 +40,15 @@ typedef struct
   const gchar *shapes; /* in words; "": not recorded, or not asked for */
   const gchar *stack;  /* lines; "": none */
   gboolean is_of_device, is_annotation;
-  gint record; /* index of the event, or of the first; -1: none */
-  gint parent; /* index of the record that the event is inside of; -1: none */
+  GTorchTrace *trace; /* of the event, or of the first; borrowed; NULL: none */
+  gint record;        /* its index there; -1: none */
+  gint64 origin;      /* the beginning of the profile */
+  /* Where the event, or the first, is among all events; -1: nowhere. */
+  GTorchProfileList *events; /* borrowed */
+  gint position;
+  gint parent; /* the event that it is inside of */
+  gint first,
+      next; /* the first one inside of it, and the next one inside of its parent, by their start */
 } GTorchProfileData;
 
 /* Which columns a table has. */
@@ -49,9 +59,21 @@ typedef struct
   guint64 n_missing;        /* records of devices that were lost, or have no times */
 } GTorchProfileColumns;
 
-GTorchProfileList *gtorch_profile_list_new_events (GTorchProfiler *profiler, GTorchTrace *trace);
-GTorchProfileRow *gtorch_profile_row_new (GTorchTrace *trace, const GTorchProfileData *data,
-                                          gpointer owner);
+/* All events of the traces, of which each begins after the end of the one before. */
+GTorchProfileList *gtorch_profile_list_new_events (GTorchProfiler *profiler, GPtrArray *traces);
+/* What is inside of an event: what belongs to devices, or all else. */
+GTorchProfileList *gtorch_profile_list_new_inside (const GTorchProfileData *data,
+                                                   gboolean is_of_device);
+/* The event at the position; (transfer full). */
+GTorchProfileRow *gtorch_profile_list_get_event (GTorchProfileList *events, guint position);
+
+/* The owner keeps what the data refers to. */
+GTorchProfileRow *gtorch_profile_row_new (const GTorchProfileData *data, gpointer owner);
+const GTorchProfileData *gtorch_profile_row_get_data (GTorchProfileRow *self);
+/* The list; NULL: a row that the program has made by itself. */
+GObject *gtorch_profile_row_get_owner (GTorchProfileRow *self);
+/* The event, or the first of several; NULL: none. */
+const GTorchRecord *gtorch_profile_row_get_record (GTorchProfileRow *self);
 /* The shapes of operands: "[[2, 3], []]". */
 void gtorch_profile_write_shapes (GString *text, const GTorchRecord *record);
 /* gtorch-profile-table.c: rows are pointers to GTorchProfileData. */

@@ -27,10 +27,11 @@
 struct _GTorchProfileList
 {
   GObject parent_instance;
-  GTorchTrace *trace; /* NULL: an empty list */
   GTorchProfileColumns columns;
   GArray *rows;        /* GTorchProfileData */
   GStringChunk *texts; /* shapes and stacks */
+  GPtrArray *traces;   /* of a list of all events; or NULL */
+  GPtrArray *owners;   /* of the rows of another list: objects that keep what they refer to */
 };
 
 static void gtorch_profile_list_model_init (GListModelInterface *iface);
@@ -75,9 +76,7 @@ gtorch_profile_list_get_item (GListModel *model, guint position)
 {
   GTorchProfileList *self = GTORCH_PROFILE_LIST (model);
 
-  return position < self->rows->len
-             ? gtorch_profile_row_new (self->trace, nth (self, position), self)
-             : NULL;
+  return position < self->rows->len ? gtorch_profile_row_new (nth (self, position), self) : NULL;
 }
 
 static void
@@ -95,7 +94,8 @@ gtorch_profile_list_finalize (GObject *object)
 
   g_array_unref (self->rows);
   g_string_chunk_free (self->texts);
-  g_clear_pointer (&self->trace, gtorch_trace_unref);
+  g_clear_pointer (&self->traces, g_ptr_array_unref);
+  g_ptr_array_unref (self->owners);
   G_OBJECT_CLASS (gtorch_profile_list_parent_class)->finalize (object);
 }
 
@@ -111,15 +111,25 @@ gtorch_profile_list_init (GTorchProfileList *self)
 {
   self->rows = g_array_new (FALSE, TRUE, sizeof (GTorchProfileData));
   self->texts = g_string_chunk_new (1024);
+  self->owners = g_ptr_array_new_with_free_func (g_object_unref);
 }
 
 static GTorchProfileList *
-list_new (GTorchTrace *trace, const GTorchProfileColumns *columns)
+list_new (const GTorchProfileColumns *columns)
 {
   GTorchProfileList *self = g_object_new (GTORCH_TYPE_PROFILE_LIST, NULL);
 
-  self->trace = trace != NULL ? gtorch_trace_ref (trace) : NULL;
   self->columns = *columns;
+  return self;
+}
+
+/* A list for rows of another one. */
+static GTorchProfileList *
+list_new_of (GTorchProfileList *other)
+{
+  GTorchProfileList *self = list_new (&other->columns);
+
+  g_ptr_array_add (self->owners, g_object_ref (other));
   return self;
 }
 
@@ -160,11 +170,15 @@ has_row (const GTorchRecord *record)
     }
 }
 
-/* Adds what each record took to those that it is inside of: a parent stands before its children. */
+/* Adds what each record took to those that it is inside of: a parent stands before its children. Until the
+ * events have their positions, `parent` is the index of a record. */
 static void
-add_up (const GTorchRecord *records, guint n, GTorchProfileData *data)
+add_up (GTorchTrace *trace, gint64 origin, GTorchProfileData *data)
 {
-  guint i;
+  const GTorchRecord *records;
+  guint n, i;
+
+  records = gtorch_trace_get_records (trace, &n);
 
   for (i = 0; i < n; i++)
     {
@@ -175,15 +189,21 @@ add_up (const GTorchRecord *records, guint n, GTorchProfileData *data)
       own->key = record->kind == GTORCH_RECORD_STEP ? "ProfilerStep*" : record->name;
       own->count = 1;
       own->shapes = own->stack = "";
+      own->trace = trace;
       own->record = i;
+      own->origin = origin;
       own->parent = record->parent;
-      own->is_annotation =
-          record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP;
+      own->position = own->first = own->next = -1;
+      own->is_annotation = record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP
+                           || record->kind == GTORCH_RECORD_TRANSFER;
       own->is_of_device = gtorch_record_is_of_device (record);
       if (own->is_of_device)
         own->device_total = own->self_device = took;
       else
-        own->cpu_total = own->self_cpu = took;
+        {
+          own->cpu_total = took;
+          own->self_cpu = gtorch_record_is_async (record) ? 0 : took;
+        }
       if (record->kind == GTORCH_RECORD_OP)
         own->flops = record->op.flops;
       if (record->kind == GTORCH_RECORD_ALLOC || record->kind == GTORCH_RECORD_FREE)
@@ -222,48 +242,179 @@ add_up (const GTorchRecord *records, guint n, GTorchProfileData *data)
     }
 }
 
-GTorchProfileList *
-gtorch_profile_list_new_events (GTorchProfiler *profiler, GTorchTrace *trace)
+static void
+set_texts (GTorchProfileList *self, GTorchProfileData *row, GString *text)
 {
-  GTorchProfileColumns columns = {
-    .device_name = gtorch_trace_has_gpu (trace) ? "CUDA" : NULL,
-    .n_missing = gtorch_trace_get_n_lost (trace) + gtorch_trace_get_n_untimed (trace),
-  };
-  g_autofree GTorchProfileData *data = NULL;
+  const GTorchRecord *records;
+  const GTorchRecord *record;
+  guint n;
+
+  records = gtorch_trace_get_records (row->trace, &n);
+  record = &records[row->record];
+  if (self->columns.settings.record_shapes)
+    {
+      g_string_truncate (text, 0);
+      if (gtorch_record_is_call (record))
+        gtorch_profile_write_shapes (text, record);
+      row->shapes = text->len > 0 ? g_string_chunk_insert_const (self->texts, text->str) : "[]";
+    }
+  if (record->place != NULL)
+    row->stack = record->place;
+  else if (record->forward >= 0 && records[record->forward].place != NULL)
+    row->stack = records[record->forward].place;
+}
+
+/* Adds the events of a trace behind those that are there. */
+static void
+add_trace (GTorchProfileList *self, GTorchTrace *trace, gint64 origin)
+{
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (guint));
   g_autoptr (GString) text = g_string_new (NULL);
+  g_autofree GTorchProfileData *data = NULL;
   const GTorchRecord *records;
-  GTorchProfileList *self;
+  const guint begin = self->rows->len;
   guint n, i;
 
-  gtorch_profiler_get_settings (profiler, &columns.settings);
-  self = list_new (trace, &columns);
   records = gtorch_trace_get_records (trace, &n);
   data = g_new0 (GTorchProfileData, n + 1);
-  add_up (records, n, data);
+  add_up (trace, origin, data);
   for (i = 0; i < n; i++)
     if (has_row (&records[i]))
       g_array_append_val (order, i);
   gtorch_trace_sort_by_start (trace, order);
   for (i = 0; i < order->len; i++)
+    data[g_array_index (order, guint, i)].position = (gint) (begin + i);
+  for (i = 0; i < order->len; i++)
     {
       GTorchProfileData *row = &data[g_array_index (order, guint, i)];
-      const GTorchRecord *record = &records[row->record];
 
-      if (columns.settings.record_shapes)
-        {
-          g_string_truncate (text, 0);
-          if (record->kind == GTORCH_RECORD_OP)
-            gtorch_profile_write_shapes (text, record);
-          row->shapes = text->len > 0 ? g_string_chunk_insert_const (self->texts, text->str) : "[]";
-        }
-      if (record->place != NULL)
-        row->stack = record->place;
-      else if (record->forward >= 0 && records[record->forward].place != NULL)
-        row->stack = records[record->forward].place;
+      row->events = self;
+      row->parent = row->parent >= 0 ? data[row->parent].position : -1;
+      set_texts (self, row, text);
       g_array_append_val (self->rows, *row);
     }
+  for (i = self->rows->len; i-- > begin;)
+    {
+      GTorchProfileData *row = nth (self, i);
+
+      if (row->parent < 0)
+        continue;
+      row->next = nth (self, row->parent)->first;
+      nth (self, row->parent)->first = (gint) i;
+    }
+}
+
+GTorchProfileList *
+gtorch_profile_list_new_events (GTorchProfiler *profiler, GPtrArray *traces)
+{
+  GTorchProfileColumns columns = { .device_name = NULL };
+  GTorchProfileList *self;
+  guint i;
+
+  gtorch_profiler_get_settings (profiler, &columns.settings);
+  for (i = 0; i < traces->len; i++)
+    {
+      columns.n_missing += gtorch_trace_get_n_lost (traces->pdata[i])
+                           + gtorch_trace_get_n_untimed (traces->pdata[i]);
+      if (gtorch_trace_has_gpu (traces->pdata[i]))
+        columns.device_name = "CUDA";
+    }
+  self = list_new (&columns);
+  self->traces = g_ptr_array_ref (traces);
+  for (i = 0; i < traces->len; i++)
+    add_trace (self, traces->pdata[i], gtorch_trace_get_start (traces->pdata[0]));
   return self;
+}
+
+GTorchProfileRow *
+gtorch_profile_list_get_event (GTorchProfileList *events, guint position)
+{
+  return gtorch_profile_row_new (nth (events, position), events);
+}
+
+GTorchProfileList *
+gtorch_profile_list_new_inside (const GTorchProfileData *data, gboolean is_of_device)
+{
+  static const GTorchProfileColumns none = { .device_name = NULL };
+  GTorchProfileList *events = data->events, *self;
+  gint i;
+
+  if (events == NULL)
+    return list_new (&none);
+  self = list_new_of (events);
+  for (i = data->first; i >= 0; i = nth (events, i)->next)
+    if (nth (events, i)->is_of_device == is_of_device)
+      g_array_append_val (self->rows, *nth (events, i));
+  return self;
+}
+
+/**
+ * gtorch_profile_list_new_from_rows:
+ * @rows: (array length=n_rows): rows of any lists
+ * @n_rows: the length of @rows
+ *
+ * Creates a list of some rows, in their order, for a table or sums of them.
+ *
+ * ```js
+ * const slow = GTorch.ProfileList.new_from_rows([...rows].filter(row => row.cpu_time > 100));
+ * print(slow.table());
+ * ```
+ *
+ * The columns of its tables are those of the list of the first row.
+ *
+ * Returns: (transfer full): a list
+ *
+ * Since: 0.1
+ */
+GTorchProfileList *
+gtorch_profile_list_new_from_rows (GTorchProfileRow **rows, gsize n_rows)
+{
+  static const GTorchProfileColumns none = { .device_name = NULL };
+  GTorchProfileList *self;
+  GObject *former = NULL;
+  gsize i;
+
+  g_return_val_if_fail (rows != NULL || n_rows == 0, NULL);
+  for (i = 0; i < n_rows; i++)
+    g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (rows[i]), NULL);
+  self = list_new (&none);
+  for (i = 0; i < n_rows; i++)
+    {
+      GObject *owner = gtorch_profile_row_get_owner (rows[i]);
+
+      if (owner == NULL) /* a row that nobody has filled */
+        continue;
+      if (self->rows->len == 0)
+        self->columns = GTORCH_PROFILE_LIST (owner)->columns;
+      if (owner != former)
+        g_ptr_array_add (self->owners, g_object_ref (owner));
+      former = owner;
+      g_array_append_val (self->rows, *gtorch_profile_row_get_data (rows[i]));
+    }
+  return self;
+}
+
+/**
+ * gtorch_profile_list_dup_events:
+ * @self: a list
+ *
+ * Gets the list of all events from which the rows are, in which they have their
+ * [property@ProfileRow:position]; of rows of several profiles, that of the first one.
+ *
+ * Returns: (transfer full): a list, which is @self if that has all events, or if it is empty
+ *
+ * Since: 0.1
+ */
+GTorchProfileList *
+gtorch_profile_list_dup_events (GTorchProfileList *self)
+{
+  guint i;
+
+  g_return_val_if_fail (GTORCH_IS_PROFILE_LIST (self), NULL);
+  for (i = 0; i < self->rows->len; i++)
+    if (nth (self, i)->events != NULL)
+      return g_object_ref (nth (self, i)->events);
+  return g_object_ref (self);
 }
 
 /* --- sums --- */
@@ -296,6 +447,16 @@ first_lines (GTorchProfileList *self, const gchar *stack, guint n)
   return end == stack ? "" : g_string_chunk_insert_len (self->texts, stack, end - stack);
 }
 
+/* Modules that were recorded beside frames, which did not ask for them in tables. */
+static gboolean
+is_hidden (GTorchProfileList *self, const GTorchProfileData *row)
+{
+  guint n;
+
+  return !self->columns.settings.with_modules && row->record >= 0
+         && gtorch_trace_get_records (row->trace, &n)[row->record].kind == GTORCH_RECORD_MODULE;
+}
+
 /**
  * gtorch_profile_list_key_averages:
  * @self: a list of events
@@ -318,7 +479,7 @@ gtorch_profile_list_key_averages (GTorchProfileList *self, gboolean group_by_inp
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_LIST (self), NULL);
   known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  sums = list_new (self->trace, &self->columns);
+  sums = list_new_of (self);
   for (i = 0; i < self->rows->len; i++)
     {
       const GTorchProfileData *one = nth (self, i);
@@ -328,6 +489,8 @@ gtorch_profile_list_key_averages (GTorchProfileList *self, gboolean group_by_inp
                                                one->is_annotation, one->key, shapes, stack);
       gpointer found;
 
+      if (is_hidden (self, one))
+        continue;
       if (g_hash_table_lookup_extended (known, key, NULL, &found))
         {
           add (nth (sums, GPOINTER_TO_UINT (found)), one);
@@ -354,15 +517,20 @@ gtorch_profile_list_key_averages (GTorchProfileList *self, gboolean group_by_inp
 GTorchProfileRow *
 gtorch_profile_list_total_average (GTorchProfileList *self)
 {
-  GTorchProfileData total = {
-    .key = "Total", .shapes = "", .stack = "", .record = -1, .parent = -1
-  };
+  GTorchProfileData total = { .key = "Total",
+                              .shapes = "",
+                              .stack = "",
+                              .record = -1,
+                              .position = -1,
+                              .parent = -1,
+                              .first = -1,
+                              .next = -1 };
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_LIST (self), NULL);
   for (i = 0; i < self->rows->len; i++)
     add (&total, nth (self, i));
-  return gtorch_profile_row_new (self->trace, &total, self);
+  return gtorch_profile_row_new (&total, self);
 }
 
 /**

@@ -15,6 +15,12 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchProfileList, gtorch_profile_list, GTORCH, PROFILE_LIST, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
+GTorchProfileList *gtorch_profile_list_new_from_rows (GTorchProfileRow **rows,
+                                                      gsize n_rows) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchProfileList *
+gtorch_profile_list_dup_events (GTorchProfileList *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_profile_list_get_self_cpu_time_total (GTorchProfileList *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchProfileRow *

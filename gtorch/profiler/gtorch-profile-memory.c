@@ -13,35 +13,15 @@
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
-#include "profiler/gtorch-profile-file-private.h"
 #include "profiler/gtorch-profile-list-private.h"
+#include "profiler/gtorch-profile-memory-private.h"
 
-/* The numbers that PyTorch's timelines have for what happens and for what memory is used. */
+/* The numbers that PyTorch's timelines have for what happens. */
 enum
 {
   ACTION_CREATE = 2,
   ACTION_DESTROY = 4,
 };
-
-enum
-{
-  CATEGORY_PARAMETER,
-  CATEGORY_OPTIMIZER_STATE,
-  CATEGORY_INPUT,
-  CATEGORY_TEMPORARY,
-  CATEGORY_ACTIVATION,
-  CATEGORY_GRADIENT,
-  CATEGORY_AUTOGRAD_DETAIL,
-  CATEGORY_NONE,
-  N_CATEGORIES,
-};
-
-typedef struct
-{
-  GTorchTrace *trace;
-  GArray *order; /* indices of the events of the device's memory, by time */
-  gboolean is_raw;
-} Timeline;
 
 /* What memory is used for, as far as the place tells where it was taken: a backward pass, an operation that
  * was recorded for one, another operation, or none. */
@@ -50,18 +30,19 @@ category_of (const GTorchRecord *records, const GTorchRecord *record)
 {
   gint at = record->parent;
   gboolean is_recorded = at >= 0 && records[at].sequence != 0;
-  guint found = at >= 0 ? CATEGORY_TEMPORARY : CATEGORY_NONE;
+  guint found = at >= 0 ? GTORCH_CATEGORY_TEMPORARY : GTORCH_CATEGORY_NONE;
 
   if (at >= 0 && records[at].kind != GTORCH_RECORD_OP)
-    found = CATEGORY_NONE;
+    found = GTORCH_CATEGORY_NONE;
   for (; at >= 0; at = records[at].parent)
     {
       if (records[at].kind == GTORCH_RECORD_BACKWARD)
-        return records[at].sequence == 0 ? CATEGORY_GRADIENT : CATEGORY_AUTOGRAD_DETAIL;
+        return records[at].sequence == 0 ? GTORCH_CATEGORY_GRADIENT
+                                         : GTORCH_CATEGORY_AUTOGRAD_DETAIL;
       if (g_str_has_prefix (records[at].name, "Optimizer.step#"))
-        return CATEGORY_OPTIMIZER_STATE;
+        return GTORCH_CATEGORY_OPTIMIZER_STATE;
     }
-  return is_recorded ? CATEGORY_ACTIVATION : found;
+  return is_recorded ? GTORCH_CATEGORY_ACTIVATION : found;
 }
 
 static void
@@ -74,49 +55,73 @@ write_raw (GString *text, const GTorchRecord *record, guint category, gboolean i
                           record->memory.n_bytes, category);
 }
 
+void
+gtorch_timeline_walk_begin (GTorchTimelineWalk *self, const GTorchProfileTimeline *timeline)
+{
+  guint n;
+
+  *self = (GTorchTimelineWalk){ .timeline = timeline };
+  self->records = gtorch_trace_get_records (timeline->trace, &n);
+  self->categories = g_hash_table_new (NULL, NULL);
+  if (timeline->order->len > 0) /* what was there before has no category */
+    {
+      const GTorchRecord *first = &self->records[g_array_index (timeline->order, guint, 0)];
+
+      self->totals[GTORCH_CATEGORY_NONE] = first->memory.total;
+      if (first->kind == GTORCH_RECORD_ALLOC)
+        self->totals[GTORCH_CATEGORY_NONE] -= first->memory.n_bytes;
+      else
+        self->totals[GTORCH_CATEGORY_NONE] += first->memory.n_bytes;
+    }
+}
+
+void
+gtorch_timeline_walk_end (GTorchTimelineWalk *self)
+{
+  g_clear_pointer (&self->categories, g_hash_table_unref);
+}
+
+const GTorchRecord *
+gtorch_timeline_walk_next (GTorchTimelineWalk *self, guint *category)
+{
+  const GArray *order = self->timeline->order;
+  const GTorchRecord *record;
+  gpointer address;
+
+  if (self->next == order->len)
+    return NULL;
+  record = &self->records[g_array_index (order, guint, self->next++)];
+  address = GSIZE_TO_POINTER ((gsize) record->memory.address);
+  if (record->kind == GTORCH_RECORD_ALLOC)
+    {
+      *category = category_of (self->records, record);
+      g_hash_table_insert (self->categories, address, GUINT_TO_POINTER (*category + 1));
+      self->totals[*category] += record->memory.n_bytes;
+    }
+  else
+    {
+      const guint known = GPOINTER_TO_UINT (g_hash_table_lookup (self->categories, address));
+
+      *category = known > 0 ? known - 1 : GTORCH_CATEGORY_NONE;
+      g_hash_table_remove (self->categories, address);
+      self->totals[*category] -= record->memory.n_bytes;
+    }
+  return record;
+}
+
 static gboolean
 write_timeline (GTorchProfileFile *file, gpointer data, GError **error)
 {
-  const Timeline *timeline = data;
-  g_autoptr (GHashTable) categories = g_hash_table_new (NULL, NULL); /* address -> category + 1 */
+  const GTorchProfileTimeline *timeline = data;
   g_autoptr (GString) sizes = g_string_new (NULL);
-  gint64 totals[N_CATEGORIES] = { 0 };
-  const GTorchRecord *records;
-  guint n, i, j;
+  g_auto (GTorchTimelineWalk) walk = { NULL };
+  const GTorchRecord *record;
+  guint category, i, j;
 
-  records = gtorch_trace_get_records (timeline->trace, &n);
   g_string_append (file->text, timeline->is_raw ? "[" : "[[");
-  if (timeline->order->len > 0) /* what was there before has no category */
+  gtorch_timeline_walk_begin (&walk, timeline);
+  for (i = 0; (record = gtorch_timeline_walk_next (&walk, &category)) != NULL; i++)
     {
-      const GTorchRecord *first = &records[g_array_index (timeline->order, guint, 0)];
-
-      totals[CATEGORY_NONE] = first->memory.total;
-      if (first->kind == GTORCH_RECORD_ALLOC)
-        totals[CATEGORY_NONE] -= first->memory.n_bytes;
-      else
-        totals[CATEGORY_NONE] += first->memory.n_bytes;
-    }
-  for (i = 0; i < timeline->order->len; i++)
-    {
-      const GTorchRecord *record = &records[g_array_index (timeline->order, guint, i)];
-      const gpointer address = GSIZE_TO_POINTER ((gsize) record->memory.address);
-      const gboolean is_new = record->kind == GTORCH_RECORD_ALLOC;
-      guint category = CATEGORY_NONE;
-
-      if (is_new)
-        {
-          category = category_of (records, record);
-          g_hash_table_insert (categories, address, GUINT_TO_POINTER (category + 1));
-          totals[category] += record->memory.n_bytes;
-        }
-      else
-        {
-          const guint known = GPOINTER_TO_UINT (g_hash_table_lookup (categories, address));
-
-          category = known > 0 ? known - 1 : CATEGORY_NONE;
-          g_hash_table_remove (categories, address);
-          totals[category] -= record->memory.n_bytes;
-        }
       if (timeline->is_raw)
         write_raw (file->text, record, category, i == 0);
       else
@@ -124,8 +129,8 @@ write_timeline (GTorchProfileFile *file, gpointer data, GError **error)
           g_string_append_printf (file->text, "%s%" PRId64, i > 0 ? ", " : "",
                                   record->start / 1000);
           g_string_append (sizes, i > 0 ? ", [0" : "[0");
-          for (j = 0; j < N_CATEGORIES; j++)
-            g_string_append_printf (sizes, ", %" PRId64, MAX (totals[j], 0));
+          for (j = 0; j < GTORCH_N_CATEGORIES; j++)
+            g_string_append_printf (sizes, ", %" PRId64, MAX (walk.totals[j], 0));
           g_string_append_c (sizes, ']');
         }
       if (!gtorch_profile_file_flush (file, FALSE, error))
@@ -152,7 +157,8 @@ write_timeline (GTorchProfileFile *file, gpointer data, GError **error)
  * lists of bytes, of which the first is 0 and the others are one for each category; with “.raw.json” one
  * list of events of four numbers, which are the time in nanoseconds, 2 for memory that was taken or 4 for
  * memory that was given back, the bytes, negative for the latter, and the category. With “.gz” behind it,
- * it is compressed. Categories tell where memory was taken: 1 in an optimizer's step, 3 in other
+ * it is compressed. With “.html” it is a page with a picture, which needs no other file and no network. In
+ * all of them categories tell where memory was taken: 1 in an optimizer's step, 3 in other
  * operations, 4 in operations that were recorded for a backward pass, 5 as the gradient of a leaf, 6
  * elsewhere in a backward pass, and 7 outside of operations or before the profile.
  *
@@ -167,12 +173,13 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
                                         GCancellable *cancellable, GError **error)
 {
   static const gchar who[] = "profiler_export_memory_timeline";
-  Timeline timeline = { NULL };
+  GTorchProfileTimeline timeline = { NULL };
   g_autoptr (GTorchTrace) trace = NULL;
   g_autoptr (GArray) order = NULL;
   g_autofree gchar *name = NULL;
   GTorchProfileSettings settings;
   const GTorchRecord *records;
+  gboolean is_page;
   guint n, i;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
@@ -192,10 +199,12 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
       return FALSE;
     }
   name = g_file_get_basename (file);
-  if (!g_str_has_suffix (name, ".json") && !g_str_has_suffix (name, ".json.gz"))
+  is_page = g_str_has_suffix (name, ".html");
+  if (!is_page && !g_str_has_suffix (name, ".json") && !g_str_has_suffix (name, ".json.gz"))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: the name “%s” must end with .json, .raw.json, .json.gz or .raw.json.gz"),
+                   _ ("%s: the name “%s” must end with .json, .raw.json, .json.gz, .raw.json.gz or "
+                      ".html"),
                    who, gtorch_name_str (name));
       return FALSE;
     }
@@ -204,7 +213,7 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
         gtorch_trace_has_gpu (timeline.trace) && gtorch_gpu_tracer != NULL
             ? gtorch_backend_find (gtorch_backends[gtorch_gpu_tracer->device_type], 0, NULL, NULL)
             : gtorch_device_cpu ();
-  device = gtorch_device_resolved (device);
+  timeline.device = device = gtorch_device_resolved (device);
   timeline.is_raw = g_str_has_suffix (name, ".raw.json") || g_str_has_suffix (name, ".raw.json.gz");
   timeline.order = order = g_array_new (FALSE, FALSE, sizeof (guint));
   records = gtorch_trace_get_records (timeline.trace, &n);
@@ -213,7 +222,9 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
         && records[i].device == device)
       g_array_append_val (order, i);
   gtorch_trace_sort_by_start (timeline.trace, order);
-  return gtorch_profile_file_save (file, write_timeline, &timeline, cancellable, error);
+  return gtorch_profile_file_save (file,
+                                   is_page ? gtorch_profile_write_memory_page : write_timeline,
+                                   &timeline, cancellable, error);
 }
 
 /* --- stacks --- */
@@ -284,7 +295,7 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
 {
   static const gchar who[] = "profiler_export_stacks";
   g_autoptr (GTorchProfileList) events = NULL;
-  g_autoptr (GTorchTrace) trace = NULL;
+  g_autoptr (GPtrArray) traces = NULL;
   GTorchProfileSettings settings;
   Stacks stacks;
 
@@ -294,8 +305,8 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return FALSE;
-  trace = gtorch_profiler_need_trace (self, who, error);
-  if (trace == NULL)
+  traces = gtorch_profiler_need_traces (self, who, error);
+  if (traces == NULL)
     return FALSE;
   gtorch_profiler_get_settings (self, &settings);
   if (!settings.with_stack)
@@ -313,7 +324,7 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
                    who, gtorch_name_str (metric));
       return FALSE;
     }
-  events = gtorch_profile_list_new_events (self, trace);
+  events = gtorch_profile_list_new_events (self, traces);
   stacks.events = G_LIST_MODEL (events);
   return gtorch_profile_file_save (file, write_stacks, &stacks, cancellable, error);
 }

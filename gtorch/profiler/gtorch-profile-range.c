@@ -38,11 +38,26 @@ struct _GTorchProfileRange
   gint ref_count;
   gint is_over; /* atomic */
   guint64 id;
+  GTorchRecordKind kind;
   gchar name[];
 };
 
 G_DEFINE_BOXED_TYPE (GTorchProfileRange, gtorch_profile_range, gtorch_profile_range_ref,
                      gtorch_profile_range_unref)
+
+static GTorchProfileRange *
+range_new (GTorchRecordKind kind, const gchar *name, guint64 serial)
+{
+  const gsize length = strlen (name);
+  GTorchProfileRange *range = g_malloc (sizeof *range + length + 1);
+
+  range->ref_count = 1;
+  range->is_over = FALSE;
+  range->kind = kind;
+  memcpy (range->name, name, length + 1);
+  range->id = gtorch_trace_range_begin (kind, name, serial);
+  return range;
+}
 
 /**
  * gtorch_profile_range_new:
@@ -57,17 +72,8 @@ G_DEFINE_BOXED_TYPE (GTorchProfileRange, gtorch_profile_range, gtorch_profile_ra
 GTorchProfileRange *
 gtorch_profile_range_new (const gchar *name)
 {
-  GTorchProfileRange *range;
-  gsize length;
-
   g_return_val_if_fail (name != NULL, NULL);
-  length = strlen (name);
-  range = g_malloc (sizeof *range + length + 1);
-  range->ref_count = 1;
-  range->is_over = FALSE;
-  memcpy (range->name, name, length + 1);
-  range->id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, name);
-  return range;
+  return range_new (GTORCH_RECORD_RANGE, name, 0);
 }
 
 /**
@@ -85,7 +91,7 @@ gtorch_profile_range_end (GTorchProfileRange *range)
 {
   g_return_if_fail (range != NULL);
   if (g_atomic_int_compare_and_exchange (&range->is_over, FALSE, TRUE))
-    gtorch_trace_range_end (range->id, GTORCH_RECORD_RANGE, range->name);
+    gtorch_trace_range_end (range->id, range->kind, range->name);
 }
 
 /**
@@ -127,7 +133,7 @@ gtorch_profile_range_unref (GTorchProfileRange *range)
 GTorchProfileScope
 gtorch_profile_scope_begin (const gchar *format, gpointer object)
 {
-  GTorchProfileScope scope = { 0, NULL };
+  GTorchProfileScope scope = { 0, GTORCH_RECORD_RANGE, NULL };
   const gchar *type;
 
   if (G_LIKELY (!gtorch_trace_wants_ranges ()))
@@ -139,8 +145,32 @@ gtorch_profile_scope_begin (const gchar *format, gpointer object)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   scope.name = g_strdup_printf (format, type);
 #pragma GCC diagnostic pop
-  scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, scope.name);
+  scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, scope.name, 0);
   return scope;
+}
+
+/* As gtorch_trace_range_begin () takes it. */
+static gchar *
+text_of_module (const gchar *class_name, const gchar *path)
+{
+  return g_strconcat (class_name, "\n", path, NULL);
+}
+
+GTorchProfileScope
+gtorch_profile_scope_begin_module (const gchar *class_name, const gchar *path, guint64 serial)
+{
+  GTorchProfileScope scope = { 0, GTORCH_RECORD_MODULE, text_of_module (class_name, path) };
+
+  scope.id = gtorch_trace_range_begin (scope.kind, scope.name, serial);
+  return scope;
+}
+
+GTorchProfileRange *
+gtorch_profile_range_new_module (const gchar *class_name, const gchar *path, guint64 serial)
+{
+  g_autofree gchar *text = text_of_module (class_name, path);
+
+  return range_new (GTORCH_RECORD_MODULE, text, serial);
 }
 
 void
@@ -148,7 +178,7 @@ gtorch_profile_scope_end (GTorchProfileScope *scope)
 {
   if (G_LIKELY (scope->name == NULL))
     return;
-  gtorch_trace_range_end (scope->id, GTORCH_RECORD_RANGE, scope->name);
+  gtorch_trace_range_end (scope->id, scope->kind, scope->name);
   g_free (scope->name);
 }
 

@@ -24,8 +24,7 @@
 struct _GTorchProfileRow
 {
   GObject parent_instance;
-  GTorchTrace *trace; /* owns the event */
-  GObject *owner;     /* the list, which owns the texts */
+  GObject *owner; /* the list, which owns the texts and the trace */
   GTorchProfileData data;
 };
 
@@ -172,7 +171,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchProfileRow:is-user-annotation:
    *
-   * Whether it is a range that the program has named, or a step.
+   * Whether it is a range that the program has named, a step, or what a library does for a collective.
    *
    * Since: 0.1
    */
@@ -209,6 +208,91 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "sequence-nr", GTORCH_PROPERTY_INT64 (gtorch_profile_row_get_sequence_nr, NULL) },
+  /**
+   * GTorchProfileRow:trace-name:
+   *
+   * The name of the event, or of the first one, in traces: steps have their numbers there.
+   *
+   * Since: 0.1
+   */
+  { "trace-name", GTORCH_PROPERTY_STRING (gtorch_profile_row_get_trace_name, NULL) },
+  /**
+   * GTorchProfileRow:kind:
+   *
+   * What the event is, or the first one.
+   *
+   * Since: 0.1
+   */
+  { "kind", GTORCH_PROPERTY_ENUM (GTorchProfileKind, gtorch_profile_kind_get_type,
+                                  gtorch_profile_row_get_kind, NULL) },
+  /**
+   * GTorchProfileRow:id:
+   *
+   * The number of the event, or of the first one, as traces have it: of kernels, copies and calls of the
+   * driver that of the launch, which they have in common; 0 if there is none.
+   *
+   * Since: 0.1
+   */
+  { "id", GTORCH_PROPERTY_UINT64 (gtorch_profile_row_get_id, NULL) },
+  /**
+   * GTorchProfileRow:position:
+   *
+   * Where the event, or the first one, is in the list of all events; -1 if it is in none.
+   *
+   * Since: 0.1
+   */
+  { "position", GTORCH_PROPERTY_INT64 (gtorch_profile_row_get_position, NULL) },
+  /**
+   * GTorchProfileRow:parent-position:
+   *
+   * The [property@ProfileRow:position] of the event that this one is inside of, or that has launched it;
+   * -1 if there is none.
+   *
+   * Since: 0.1
+   */
+  { "parent-position", GTORCH_PROPERTY_INT64 (gtorch_profile_row_get_parent_position, NULL) },
+  /**
+   * GTorchProfileRow:forward-thread:
+   *
+   * Of a node of a backward pass, the system's number of the thread of its operation; 0 if it is not known.
+   *
+   * Since: 0.1
+   */
+  { "forward-thread", GTORCH_PROPERTY_UINT64 (gtorch_profile_row_get_forward_thread, NULL) },
+  /**
+   * GTorchProfileRow:device-index:
+   *
+   * The number of the device of a kernel or copy; of all others 0.
+   *
+   * Since: 0.1
+   */
+  { "device-index", GTORCH_PROPERTY_INT64 (gtorch_profile_row_get_device_index, NULL) },
+  /**
+   * GTorchProfileRow:stream:
+   *
+   * The driver's number of the stream of a kernel or copy; of all others 0.
+   *
+   * Since: 0.1
+   */
+  { "stream", GTORCH_PROPERTY_UINT64 (gtorch_profile_row_get_stream, NULL) },
+  /**
+   * GTorchProfileRow:is-asynchronous:
+   *
+   * Whether the event goes on beside the work of the program's threads, such as what MPI does for a
+   * collective. It has no time of its own in [property@ProfileRow:self-cpu-time-total].
+   *
+   * Since: 0.1
+   */
+  { "is-asynchronous", GTORCH_PROPERTY_BOOL (gtorch_profile_row_get_is_asynchronous, NULL) },
+  /**
+   * GTorchProfileRow:module-path:
+   *
+   * Of a call of a module, the names of members that lead from the outermost module to it, such as
+   * “encoder.0”; empty for the outermost one; %NULL for all other events.
+   *
+   * Since: 0.1
+   */
+  { "module-path", GTORCH_PROPERTY_STRING (gtorch_profile_row_get_module_path, NULL) },
 };
 
 static void
@@ -216,7 +300,6 @@ gtorch_profile_row_finalize (GObject *object)
 {
   GTorchProfileRow *self = GTORCH_PROFILE_ROW (object);
 
-  g_clear_pointer (&self->trace, gtorch_trace_unref);
   g_clear_object (&self->owner);
   G_OBJECT_CLASS (gtorch_profile_row_parent_class)->finalize (object);
 }
@@ -231,28 +314,46 @@ gtorch_profile_row_class_init (GTorchProfileRowClass *klass)
 static void
 gtorch_profile_row_init (GTorchProfileRow *self)
 {
-  self->data =
-      (GTorchProfileData){ .key = "", .shapes = "", .stack = "", .record = -1, .parent = -1 };
+  self->data = (GTorchProfileData){ .key = "",
+                                    .shapes = "",
+                                    .stack = "",
+                                    .record = -1,
+                                    .position = -1,
+                                    .parent = -1,
+                                    .first = -1,
+                                    .next = -1 };
 }
 
 GTorchProfileRow *
-gtorch_profile_row_new (GTorchTrace *trace, const GTorchProfileData *data, gpointer owner)
+gtorch_profile_row_new (const GTorchProfileData *data, gpointer owner)
 {
   GTorchProfileRow *self = g_object_new (GTORCH_TYPE_PROFILE_ROW, NULL);
 
-  self->trace = trace != NULL ? gtorch_trace_ref (trace) : NULL;
   self->owner = g_object_ref (owner);
   self->data = *data;
   return self;
 }
 
-static const GTorchRecord *
-record_of (GTorchProfileRow *self)
+const GTorchProfileData *
+gtorch_profile_row_get_data (GTorchProfileRow *self)
+{
+  return &self->data;
+}
+
+GObject *
+gtorch_profile_row_get_owner (GTorchProfileRow *self)
+{
+  return self->owner;
+}
+
+const GTorchRecord *
+gtorch_profile_row_get_record (GTorchProfileRow *self)
 {
   guint n;
 
-  return self->data.record >= 0 ? &gtorch_trace_get_records (self->trace, &n)[self->data.record]
-                                : NULL;
+  return self->data.record >= 0
+             ? &gtorch_trace_get_records (self->data.trace, &n)[self->data.record]
+             : NULL;
 }
 
 /**
@@ -531,7 +632,7 @@ gtorch_profile_row_get_device_type (GTorchProfileRow *self)
  * gtorch_profile_row_get_is_user_annotation:
  * @self: a row
  *
- * Tells whether it is a range that the program has named, or a step.
+ * Tells whether it is a range that the program has named, a step, or what a library does for a collective.
  *
  * Returns: %TRUE if so
  *
@@ -560,8 +661,8 @@ gtorch_profile_row_get_start (GTorchProfileRow *self)
   const GTorchRecord *record;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), 0);
-  record = record_of (self);
-  return record != NULL ? (record->start - gtorch_trace_get_start (self->trace)) / 1e3 : 0;
+  record = gtorch_profile_row_get_record (self);
+  return record != NULL ? (record->start - self->data.origin) / 1e3 : 0;
 }
 
 /**
@@ -580,8 +681,8 @@ gtorch_profile_row_get_end (GTorchProfileRow *self)
   const GTorchRecord *record;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), 0);
-  record = record_of (self);
-  return record != NULL ? (record->end - gtorch_trace_get_start (self->trace)) / 1e3 : 0;
+  record = gtorch_profile_row_get_record (self);
+  return record != NULL ? (record->end - self->data.origin) / 1e3 : 0;
 }
 
 /**
@@ -600,10 +701,10 @@ gtorch_profile_row_get_thread (GTorchProfileRow *self)
   const GTorchRecord *record;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), 0);
-  record = record_of (self);
+  record = gtorch_profile_row_get_record (self);
   if (record == NULL || record->thread < 0)
     return 0;
-  return gtorch_trace_get_threads (self->trace, &(guint){ 0 })[record->thread].id;
+  return gtorch_trace_get_threads (self->data.trace, &(guint){ 0 })[record->thread].id;
 }
 
 /**
@@ -622,6 +723,6 @@ gtorch_profile_row_get_sequence_nr (GTorchProfileRow *self)
   const GTorchRecord *record;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), -1);
-  record = record_of (self);
+  record = gtorch_profile_row_get_record (self);
   return record != NULL && record->sequence != 0 ? (gint64) record->sequence : -1;
 }

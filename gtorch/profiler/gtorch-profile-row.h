@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/device/gtorch-device.h>
+#include <gtorch/profiler/gtorch-profile-kind.h>
 
 G_BEGIN_DECLS
 
@@ -54,5 +55,35 @@ GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_profile_row_get_thread (GTorchProfileRow *self);
 GTORCH_AVAILABLE_IN_0_1
 gint64 gtorch_profile_row_get_sequence_nr (GTorchProfileRow *self);
+
+GTORCH_AVAILABLE_IN_0_1
+const gchar *gtorch_profile_row_get_trace_name (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+GTorchProfileKind gtorch_profile_row_get_kind (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_profile_row_get_id (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+gint64 gtorch_profile_row_get_position (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+gint64 gtorch_profile_row_get_parent_position (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_profile_row_get_forward_thread (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+gint64 gtorch_profile_row_get_device_index (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+guint64 gtorch_profile_row_get_stream (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_profile_row_get_is_asynchronous (GTorchProfileRow *self);
+GTORCH_AVAILABLE_IN_0_1
+const gchar *gtorch_profile_row_get_module_path (GTorchProfileRow *self);
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchProfileRow *gtorch_profile_row_dup_parent (GTorchProfileRow *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchProfileList *
+gtorch_profile_row_dup_children (GTorchProfileRow *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchProfileList *
+gtorch_profile_row_dup_kernels (GTorchProfileRow *self) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-backend-private.h"
 #include "device/gtorch-device-private.h"
@@ -178,20 +179,22 @@ keep_text (GTorchTraceBuilder *self, const gchar *text)
   return g_string_chunk_insert_const (self->trace->texts, valid);
 }
 
-/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own
- * name. */
+/* The name of a node in PyTorch's form: "MulBackward0" for mul, and "SquareBackward" for a function of the
+ * program's. */
 static const gchar *
 name_node (GTorchTraceBuilder *self, const gchar *name)
 {
   g_autoptr (GString) text = NULL;
-  const gchar *own = strrchr (name, '+'); /* of a type that Python has registered */
   gboolean begins = TRUE;
 
-  if (own != NULL)
-    return g_string_chunk_insert_const (self->trace->texts, own + 1);
-  if (g_ascii_isupper (name[0]))
-    return g_str_equal (name, "AccumulateGrad") ? "torch::autograd::AccumulateGrad"
-                                                : keep_text (self, name);
+  if (g_str_equal (name, "AccumulateGrad"))
+    return "torch::autograd::AccumulateGrad";
+  if (strchr (name, '+') != NULL || g_ascii_isupper (name[0]))
+    {
+      g_autofree gchar *own = g_strconcat (gtorch_type_own_name (name), "Backward", NULL);
+
+      return keep_text (self, own);
+    }
   text = g_string_new (NULL);
   for (; *name != '\0'; name++)
     if (*name == '_')
@@ -253,6 +256,19 @@ name_frames (GTorchTraceBuilder *self, const gpointer *frames, guint n)
   return keep_text (self, lines);
 }
 
+/* The class and the path; the name follows from the other modules of the trace. */
+static void
+read_module (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *record)
+{
+  const gchar *end = strchr (record->name, '\n');
+
+  record->module.serial = raw->a;
+  record->module.path = end != NULL ? end + 1 : "";
+  record->name =
+      end != NULL ? g_string_chunk_insert_len (self->trace->texts, record->name, end - record->name)
+                  : record->name;
+}
+
 /* Places the span between the times of its events, from the first event of the device on. */
 static void
 read_span (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *record)
@@ -310,12 +326,18 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
   switch (raw->kind)
     {
     case GTORCH_RECORD_OP:
+    case GTORCH_RECORD_TRANSFER:
       record->op.flops = raw->a;
       read_inputs (self, raw, record);
       if (raw->n_frames > 0)
         record->place = name_frames (self, (const gpointer *) (const void *) frames, raw->n_frames);
       else if (raw->name != NULL && raw->text > 1)
         record->place = keep_text (self, text);
+      break;
+    case GTORCH_RECORD_MODULE:
+    case GTORCH_RAW_OPEN:
+      if (record->kind == GTORCH_RECORD_MODULE)
+        read_module (self, raw, record);
       break;
     case GTORCH_RECORD_ALLOC:
     case GTORCH_RECORD_FREE:
@@ -479,6 +501,42 @@ link_backward (GTorchTrace *trace)
     }
 }
 
+/* Gives modules their names in PyTorch's form: "nn.Module: Linear_0" is the Linear that was called first. */
+static void
+name_modules (GTorchTrace *trace)
+{
+  g_autoptr (GHashTable) known =
+      g_hash_table_new (g_int64_hash, g_int64_equal); /* serial -> record */
+  g_autoptr (GHashTable) counts = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (guint));
+  guint i;
+
+  for (i = 0; i < trace->n_records; i++)
+    if (trace->records[i].kind == GTORCH_RECORD_MODULE)
+      g_array_append_val (order, i);
+  gtorch_trace_sort_by_start (trace, order);
+  for (i = 0; i < order->len; i++)
+    {
+      GTorchRecord *record = &trace->records[g_array_index (order, guint, i)];
+      const GTorchRecord *former = g_hash_table_lookup (known, &record->module.serial);
+      g_autofree gchar *name = NULL;
+      guint n;
+
+      if (former != NULL)
+        {
+          record->name = former->name;
+          record->module.number = former->module.number;
+          continue;
+        }
+      n = GPOINTER_TO_UINT (g_hash_table_lookup (counts, record->name));
+      g_hash_table_insert (counts, (gpointer) record->name, GUINT_TO_POINTER (n + 1));
+      name = g_strdup_printf ("nn.Module: %s_%u", record->name, n);
+      record->name = g_string_chunk_insert (trace->texts, name);
+      record->module.number = n;
+      g_hash_table_insert (known, &record->module.serial, record);
+    }
+}
+
 static gint
 by_start (gconstpointer a, gconstpointer b, gpointer data)
 {
@@ -582,7 +640,8 @@ add_open (GTorchTraceBuilder *self, gint64 end)
     {
       const GTorchRecord *record = &g_array_index (self->made, Made, i).record;
 
-      if (record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP)
+      if (record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP
+          || record->kind == GTORCH_RECORD_MODULE)
         g_hash_table_add (ended, g_memdup2 (&record->id, sizeof record->id));
       if (is_of_thread (record))
         end = MAX (end, record->end);
@@ -773,6 +832,7 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
         trace->records[GPOINTER_TO_UINT (found)].sequence = link->sequence;
     }
   link_backward (trace);
+  name_modules (trace);
   link_devices (trace, self->made, by_id);
   count_memory (trace, self->made);
 

@@ -7,6 +7,7 @@
 
 #include <gtorch/base/gtorch-inner-types-private.h>
 #include <gtorch/device/gtorch-device.h>
+#include <gtorch/profiler/gtorch-profile-range.h>
 #include <gtorch/profiler/gtorch-profiler.h>
 
 G_BEGIN_DECLS
@@ -23,10 +24,14 @@ G_BEGIN_DECLS
 typedef enum
 {
   /* Of the host, with a thread; they nest within it. */
-  GTORCH_RECORD_OP, /* an operation, from the allocation of its result until it is computed or enqueued */
+  GTORCH_RECORD_OP, /* an operation, from the allocation of its result until it is computed or enqueued; a
+                       function of the program's; or a collective, until it is enqueued */
   GTORCH_RECORD_RANGE,    /* a GTorchProfileRange */
   GTORCH_RECORD_STEP,     /* a step of the profiler's schedule */
   GTORCH_RECORD_BACKWARD, /* a node of a backward pass, or the addition to the gradient of a leaf */
+  GTORCH_RECORD_MODULE,   /* a call of a module */
+  GTORCH_RECORD_TRANSFER, /* what a library does for a collective: MPI in a thread of its own, NCCL
+                             until it is enqueued */
   GTORCH_RECORD_REPLAY,   /* the replay of a graph, until it is enqueued */
   /* Moments: end == start. */
   GTORCH_RECORD_ALLOC,
@@ -75,7 +80,13 @@ typedef struct
       const GTorchRecordInput *inputs; /* with shapes */
       guint n_inputs;
       guint64 flops; /* 0: unknown */
-    } op;
+    } op;            /* also of TRANSFER */
+    struct
+    {
+      guint64 serial;    /* of the module, in the process */
+      guint64 number;    /* of the module among those of its class in the trace, from 0 */
+      const gchar *path; /* from the outermost module on; "" for that one itself */
+    } module;
     struct
     {
       guint64 address, n_bytes;
@@ -138,6 +149,20 @@ gtorch_record_is_of_host (const GTorchRecord *record)
   return record->kind <= GTORCH_RECORD_REPLAY;
 }
 
+/* Whether it may have inputs. */
+static inline gboolean
+gtorch_record_is_call (const GTorchRecord *record)
+{
+  return record->kind == GTORCH_RECORD_OP || record->kind == GTORCH_RECORD_TRANSFER;
+}
+
+/* Whether it goes on beside what its thread does, and is not part of the time of the host. */
+static inline gboolean
+gtorch_record_is_async (const GTorchRecord *record)
+{
+  return record->kind == GTORCH_RECORD_TRANSFER && record->parent < 0;
+}
+
 static inline gboolean
 gtorch_record_is_of_device (const GTorchRecord *record)
 {
@@ -175,11 +200,14 @@ typedef enum
   GTORCH_TRACE_STACK = 1 << 3,
   GTORCH_TRACE_FLOPS = 1 << 4,
   GTORCH_TRACE_GPU = 1 << 5,
+  GTORCH_TRACE_MODULES = 1 << 6,
 } GTorchTraceFlags;
 
 gboolean gtorch_trace_is_running (void);
-/* Ranges, in one thread: returns an id for the end, or 0 if nothing is recorded. */
-guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name);
+gboolean gtorch_trace_wants_modules (void);
+/* Ranges, in one thread: returns an id for the end, or 0 if nothing is recorded. The name of a MODULE is that
+ * of its class, a new line, and its path; the serial is 0 for all others. */
+guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name, guint64 serial);
 void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name);
 
 /* Whether a range would be recorded, or told to a sink. */
@@ -191,12 +219,19 @@ gboolean gtorch_trace_wants_ranges (void);
 typedef struct
 {
   guint64 id;
+  GTorchRecordKind kind;
   gchar *name;
 } GTorchProfileScope;
 
 GTorchProfileScope gtorch_profile_scope_begin (const gchar *format, gpointer object);
+/* A call of a module, if gtorch_trace_wants_modules (). */
+GTorchProfileScope gtorch_profile_scope_begin_module (const gchar *class_name, const gchar *path,
+                                                      guint64 serial);
 void gtorch_profile_scope_end (GTorchProfileScope *scope);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchProfileScope, gtorch_profile_scope_end)
+/* The same, for languages without such ends of blocks. */
+GTorchProfileRange *gtorch_profile_range_new_module (const gchar *class_name, const gchar *path,
+                                                     guint64 serial);
 
 /* --- parts of a trace --- */
 

@@ -49,7 +49,7 @@ struct _GTorchProfiler
   GObject parent_instance;
   GRecMutex turn; /* of what starts, steps and stops; handlers of the signal may do so, too */
   guint activities;
-  gboolean record_shapes, profile_memory, with_stack, with_flops;
+  gboolean record_shapes, profile_memory, with_stack, with_flops, with_modules, acc_events;
   gint64 wait, warmup, active, repeat, skip_first;
   gboolean skip_first_wait;
   GTorchProfilerScheduleFunc schedule;
@@ -62,6 +62,7 @@ struct _GTorchProfiler
   GTorchProfilerGpuSource gpu_source;
   const gchar *gpu_message; /* atomic, and of all time: others may read it meanwhile */
   GTorchTrace *trace;       /* under the lock */
+  GPtrArray *earlier;       /* under the lock; traces that are kept */
   GHashTable *metadata;     /* under the lock; JSON by key */
 };
 
@@ -127,6 +128,29 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "with-flops", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_flops),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:with-modules:
+   *
+   * Whether calls of modules are recorded, and have rows in [method@Profiler.key_averages].
+   *
+   * They have PyTorch's names, such as “nn.Module: Linear_0” for the Linear that was called first in the
+   * profile. With [property@Profiler:with-stack] they are recorded as well, and have no rows in averages.
+   *
+   * Since: 0.1
+   */
+  { "with-modules", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_modules),
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchProfiler:acc-events:
+   *
+   * Whether events of earlier cycles of the schedule, and of earlier times from start to stop, are kept:
+   * [method@Profiler.events], [method@Profiler.key_averages] and [method@Profiler.export_stacks] then have
+   * those of all cycles. Otherwise, and in all other files, there are those of the last one.
+   *
+   * Since: 0.1
+   */
+  { "acc-events", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, acc_events),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:wait:
@@ -311,6 +335,7 @@ prepare (GTorchProfiler *self, GError **error)
   flags |= self->profile_memory ? GTORCH_TRACE_MEMORY : 0;
   flags |= self->with_stack ? GTORCH_TRACE_STACK : 0;
   flags |= self->with_flops ? GTORCH_TRACE_FLOPS : 0;
+  flags |= self->with_modules || self->with_stack ? GTORCH_TRACE_MODULES : 0;
   begin_gpu (self);
   gtorch_profile_buffers_take (NULL, NULL);
   gtorch_profile_buffers_set_flags (flags, self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES,
@@ -370,6 +395,7 @@ end_trace (GTorchProfiler *self)
 {
   GTorchTraceBuilder *builder;
   g_autoptr (GTorchTrace) former = NULL;
+  g_autoptr (GPtrArray) dropped = NULL;
   g_autoptr (GTorchTrace) trace = NULL;
   guint64 n_lost = 0;
   gint64 end;
@@ -389,6 +415,14 @@ end_trace (GTorchProfiler *self)
   g_mutex_lock (&lock);
   former = self->trace;
   self->trace = gtorch_trace_ref (trace);
+  if (!self->acc_events)
+    dropped = g_steal_pointer (&self->earlier);
+  else if (former != NULL)
+    {
+      if (self->earlier == NULL)
+        self->earlier = gtorch_traces_new ();
+      g_ptr_array_add (self->earlier, g_steal_pointer (&former));
+    }
   recorder = NULL;
   g_mutex_unlock (&lock);
   gtorch_profile_sinks_tell_trace (self, trace);
@@ -553,7 +587,7 @@ begin_step (GTorchProfiler *self)
     return;
   g_free (self->step_name);
   self->step_name = g_strdup_printf ("ProfilerStep#%" PRIu64, self->step);
-  self->step_range = gtorch_trace_range_begin (GTORCH_RECORD_STEP, self->step_name);
+  self->step_range = gtorch_trace_range_begin (GTORCH_RECORD_STEP, self->step_name, 0);
 }
 
 static void
@@ -587,6 +621,7 @@ gtorch_profiler_finalize (GObject *object)
   g_free (self->step_name);
   g_rec_mutex_clear (&self->turn);
   g_clear_pointer (&self->trace, gtorch_trace_unref);
+  g_clear_pointer (&self->earlier, g_ptr_array_unref);
   g_hash_table_unref (self->metadata);
   G_OBJECT_CLASS (gtorch_profiler_parent_class)->finalize (object);
 }
@@ -880,7 +915,32 @@ void
 gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *settings)
 {
   *settings = (GTorchProfileSettings){ self->record_shapes, self->profile_memory, self->with_stack,
-                                       self->with_flops };
+                                       self->with_flops, self->with_modules };
+}
+
+GPtrArray *
+gtorch_traces_new (void)
+{
+  return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_trace_unref);
+}
+
+GPtrArray *
+gtorch_profiler_need_traces (GTorchProfiler *self, const gchar *what, GError **error)
+{
+  g_autoptr (GTorchTrace) last = gtorch_profiler_need_trace (self, what, error);
+  GPtrArray *traces;
+  guint i;
+
+  if (last == NULL)
+    return NULL;
+  traces = gtorch_traces_new ();
+  g_mutex_lock (&lock);
+  for (i = 0; self->earlier != NULL && i < self->earlier->len; i++)
+    if (self->earlier->pdata[i] != last) /* another one may have ended meanwhile */
+      g_ptr_array_add (traces, gtorch_trace_ref (self->earlier->pdata[i]));
+  g_mutex_unlock (&lock);
+  g_ptr_array_add (traces, g_steal_pointer (&last));
+  return traces;
 }
 
 GTorchTrace *
@@ -895,64 +955,6 @@ gtorch_profiler_need_trace (GTorchProfiler *self, const gchar *what, GError **er
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: there is no profile yet: start and stop the profiler before"), what);
   return trace;
-}
-
-/**
- * gtorch_profiler_events:
- * @self: a profiler
- * @error: return location for an error
- *
- * Lists what was recorded last, by the time at which it began.
- *
- * Returns: (transfer full): a list of [class@ProfileRow] with one event each; %NULL with
- *   %GTORCH_ERROR_INVALID if no profile is finished
- *
- * Since: 0.1
- */
-GTorchProfileList *
-gtorch_profiler_events (GTorchProfiler *self, GError **error)
-{
-  g_autoptr (GTorchTrace) trace = NULL;
-
-  g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
-  trace = gtorch_profiler_need_trace (self, "profiler_events", error);
-  return trace != NULL ? gtorch_profile_list_new_events (self, trace) : NULL;
-}
-
-/**
- * gtorch_profiler_key_averages:
- * @self: a profiler
- * @group_by_input_shape: whether events with operands of other shapes have rows of their own; needs
- *   [property@Profiler:record-shapes]
- * @group_by_stack_n: how many of the innermost frames must be the same for one row, 0: none; needs
- *   [property@Profiler:with-stack]
- * @error: return location for an error
- *
- * Adds up the events of each name.
- *
- * ```c
- * g_autofree gchar *table = gtorch_profile_list_table (averages, "self_cpu_time_total", 10, 75, 55, 80, NULL,
- *                                                      FALSE, NULL, &error);
- * ```
- *
- * Returns: (transfer full): a list of [class@ProfileRow]; %NULL with %GTORCH_ERROR_INVALID if no profile is
- *   finished
- *
- * Since: 0.1
- */
-GTorchProfileList *
-gtorch_profiler_key_averages (GTorchProfiler *self, gboolean group_by_input_shape,
-                              guint group_by_stack_n, GError **error)
-{
-  g_autoptr (GTorchProfileList) events = NULL;
-  g_autoptr (GTorchTrace) trace = NULL;
-
-  g_return_val_if_fail (GTORCH_IS_PROFILER (self), NULL);
-  trace = gtorch_profiler_need_trace (self, "profiler_key_averages", error);
-  if (trace == NULL)
-    return NULL;
-  events = gtorch_profile_list_new_events (self, trace);
-  return gtorch_profile_list_key_averages (events, group_by_input_shape, group_by_stack_n);
 }
 
 /**

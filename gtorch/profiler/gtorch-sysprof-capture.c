@@ -101,6 +101,7 @@ set_group (gchar *group, gsize size, const GTorchTrace *trace, const GTorchRecor
   static const gchar *const kinds[GTORCH_N_RECORD_KINDS] = {
     [GTORCH_RECORD_OP] = "ops",          [GTORCH_RECORD_RANGE] = "ranges",
     [GTORCH_RECORD_STEP] = "steps",      [GTORCH_RECORD_BACKWARD] = "backward",
+    [GTORCH_RECORD_MODULE] = "modules",  [GTORCH_RECORD_TRANSFER] = "transfers",
     [GTORCH_RECORD_REPLAY] = "replays",  [GTORCH_RECORD_DRIVER] = "driver",
     [GTORCH_RECORD_SPAN] = "operations",
   };
@@ -155,6 +156,7 @@ describe (const GTorchRecord *record)
   switch (record->kind)
     {
     case GTORCH_RECORD_OP:
+    case GTORCH_RECORD_TRANSFER:
       append_inputs (text, record);
       if (record->op.flops > 0)
         g_string_append_printf (text, "%s%" G_GUINT64_FORMAT " operations",

@@ -4,6 +4,7 @@
 // Profiles of programs in JavaScript.
 
 import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 import Gio from 'gi://Gio';
 import * as tap from './tap.js';
@@ -24,6 +25,11 @@ function refused(func, text) {
 
 function rows(list) {
     return Array.from({length: list.get_n_items()}, (_, i) => list.get_item(i));
+}
+
+// What is inside of an event, without calls of the driver.
+function inside(row) {
+    return rows(row.dup_children()).filter(child => child.kind !== GTorch.ProfileKind.DRIVER);
 }
 
 function read(file) {
@@ -49,6 +55,46 @@ tap.add('operations_and_ranges_are_recorded', () => {
     tap.equal(table.includes('Input Shapes'), true);
     tap.equal(table.includes('a range'), true);
     tap.equal(table.includes(' mm '), false);
+});
+
+tap.add('events_are_a_tree', () => {
+    const profiler = profiled(() => GTorch.record_function('outer', () => GTorch.ones([2]).exp()));
+    const events = profiler.events();
+    const [outer] = rows(events).filter(row => row.key === 'outer');
+    tap.equal(inside(outer).map(row => row.key), ['ones', 'exp']);
+    const [, exp] = inside(outer);
+    tap.equal(exp.dup_parent().position, outer.position);
+    tap.equal(exp.kind, GTorch.ProfileKind.OPERATION);
+    const kernels = rows(exp.dup_kernels()); // none on the CPU
+    tap.equal(kernels.every(row => row.kind === GTorch.ProfileKind.KERNEL), true);
+    tap.equal(kernels.every(row => row.parent_position === exp.position), true);
+    const chosen = GTorch.ProfileList.new_from_rows([exp, exp]);
+    tap.equal(chosen.total_average().count, 2);
+    tap.equal(chosen.dup_events().get_n_items(), events.get_n_items());
+});
+
+tap.add('modules_are_levels', () => {
+    const Net = GObject.registerClass(class Net extends GTorch.Module {
+        constructor() {
+            super();
+            this.fc = new GTorch.Linear({in_features: 2, out_features: 3});
+        }
+
+        forward(x) {
+            return this.fc.forward(x).exp();
+        }
+    });
+    const net = new Net();
+    const profiler = profiled(() => {
+        net.forward(GTorch.ones([2, 2]));
+        net.call(GTorch.ones([2, 2]));
+    }, {with_modules: true});
+    const calls = rows(profiler.events()).filter(row => row.key === 'nn.Module: Net_0');
+    tap.equal(calls.length, 2);
+    for (const call of calls) {
+        const [linear, exp] = inside(call);
+        tap.equal([linear.key, linear.module_path, exp.key], ['nn.Module: Linear_0', 'fc', 'exp']);
+    }
 });
 
 tap.add('traces_are_written', () => {

@@ -54,6 +54,22 @@ void ranges_contain_operations () throws GLib.Error {
     assert (averages.table ("count").contains ("# of Calls"));
 }
 
+void events_are_a_tree () throws GLib.Error {
+    var profiler = new Profiler () { with_modules = true };
+    var layer = new Linear (2, 3);
+    var x = ones ({ 2, 2 });
+
+    profiler.start ();
+    layer.forward (x);
+    profiler.stop ();
+    var call = find (profiler.events (), "nn.Module: Linear_0");
+    assert (call.kind == ProfileKind.MODULE && call.module_path == "");
+    var inside = (ProfileRow) call.dup_children ().get_item (0);
+    assert (inside.key == "linear" && inside.parent_position == call.position);
+    assert (inside.dup_parent ().id == call.id);
+    assert (new ProfileList.from_rows ({ inside }).total_average ().count == 1);
+}
+
 void schedules_are_followed () throws GLib.Error {
     var profiler = new Profiler () { wait = 1, warmup = 1, active = 1 };
     int n_ready = 0;
@@ -77,6 +93,7 @@ void mistakes_are_errors () throws GLib.Error {
 
 int main () {
     test ("ranges_contain_operations", ranges_contain_operations);
+    test ("events_are_a_tree", events_are_a_tree);
     test ("schedules_are_followed", schedules_are_followed);
     test ("mistakes_are_errors", mistakes_are_errors);
     print ("1..%d\n", n_cases);

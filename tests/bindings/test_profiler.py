@@ -188,7 +188,11 @@ def memory_is_written():
     with open(path('memory.json')) as file:
         times, sizes = json.load(file)
     assert len(times) == len(sizes) == len(events) and times == sorted(times)
-    raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.html')), 'must end with .json')
+    prof.export_memory_timeline(path('memory.html'), 'cpu')
+    with open(path('memory.html')) as file:
+        page = file.read()
+    assert page.startswith('<!DOCTYPE html>') and 'Memory over time: cpu' in page and page.count('<polygon') >= 3
+    raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.png')), 'must end with .json')
 
 
 @tap.case
@@ -319,12 +323,167 @@ def ranges_of_tasks_overlap():
 
 @tap.case
 def what_is_missing_is_refused():
-    for argument in ('with_modules', 'experimental_config', 'execution_trace_observer', 'acc_events'):
+    for argument in ('experimental_config', 'execution_trace_observer', 'post_processing_timeout_s'):
         text = f'{argument}=True is not supported'
         raises(GLib.Error, lambda argument=argument: profile(**{argument: True}), text)
     raises(TypeError, lambda: profile(activities=['cpu']), 'ProfilerActivity')
     raises(TypeError, lambda: record_function(3), 'name')
     raises(GLib.Error, lambda: record_function('x', 'y'), "args='y' is not supported")
+
+
+def names(events):
+    return [event.name for event in events if event.activity_type != 'cuda_driver']
+
+
+@tap.case
+def events_are_a_tree():
+    with profile(record_shapes=True) as prof:
+        train()
+    events = prof.events()
+    assert events is prof.events()
+    (forward,) = [event for event in events if event.name == 'forward']
+    assert forward.cpu_parent is None and names(forward.cpu_children) == ['ones', 'linear', 'relu', 'linear', 'sum']
+    linear = forward.cpu_children[1]
+    assert linear.cpu_parent is forward and linear in events and names(linear.cpu_children) == []
+    inside = sum(child.cpu_time_total for child in forward.cpu_children)
+    assert abs(forward.self_cpu_time_total - (forward.cpu_time_total - inside)) < 1e-3
+    assert linear.device_index == 0 and linear.use_device == ('cuda' if torch.cuda.is_available() else None)
+    assert all(kernel.duration >= 0 for kernel in linear.kernels) and (linear.kernels == [] or linear.use_device)
+    assert len({event.id for event in events}) == len(events)
+    assert repr(linear).startswith(f'<FunctionEvent id={linear.id} name=linear ')
+    averages = prof.key_averages()
+    assert row(averages, 'linear').cpu_parent is forward and row(averages, 'forward').cpu_children[1] is linear
+    (node, *_rest) = [event for event in events if event.name == 'LinearBackward0']
+    assert node.scope == 1 and node.fwd_thread == threading.get_native_id()
+    assert node.sequence_nr == forward.cpu_children[3].sequence_nr
+    assert forward.scope == 7 and linear.scope == 0 and linear.fwd_thread == 0
+
+
+@tap.case
+def events_have_what_programs_read():
+    with profile(record_shapes=True, schedule=schedule(wait=0, warmup=1, active=1)) as prof:
+        for _ in range(2):
+            torch.ones(2, 3).exp()
+            prof.step()
+    (step,) = [event for event in prof.events() if event.name == 'ProfilerStep*']
+    assert step.trace_name == 'ProfilerStep#1' and step.activity_type == 'user_annotation'
+    exp = step.cpu_children[1]
+    found = {
+        'name': 'exp', 'key': 'exp', 'trace_name': 'exp', 'count': 1, 'input_shapes': [[2, 3]], 'scope': 0,
+        'node_id': -1, 'is_async': False, 'is_remote': False, 'is_legacy': False, 'sequence_nr': -1, 'flops': 0,
+        'overload_name': '', 'metadata_json': '', 'is_user_annotation': False, 'is_python_function': False,
+        'device_resource_id': exp.thread, 'module_path': None, 'stack': [], 'activity_type': 'cpu_op',
+    }  # fmt: skip
+    assert {name: getattr(exp, name) for name in found} == found
+    raises(AttributeError, lambda: exp.kwinputs, 'values of arguments are not recorded')
+    assert not hasattr(exp, 'concrete_inputs')
+
+
+@tap.case
+def lists_are_of_their_rows():
+    with profile() as prof:
+        train()
+    events = prof.events()
+    EventList = torch.autograd.profiler.EventList
+    chosen = EventList(event for event in events if event.name == 'linear')
+    assert len(chosen) == 2 and chosen.total_average().count == 2
+    assert abs(chosen.self_cpu_time_total - sum(event.self_cpu_time_total for event in chosen)) < 1e-6
+    assert names(chosen) == ['linear'] * 2 and chosen.table().count('linear') == 2 and 'relu' not in chosen.table()
+    (linear,) = chosen.key_averages()
+    assert linear.count == 2 and linear.cpu_parent is chosen[0].cpu_parent
+    chosen.pop()
+    assert chosen.total_average().count == 1
+    assert EventList().table() == '' and EventList().total_average().count == 0
+    raises(ValueError, lambda: chosen.export_chrome_trace(path('chosen.json')), 'export_chrome_trace', 'profiler')
+    raises(TypeError, lambda: EventList(['linear']), 'no event')
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+
+    def forward(self, x, scale=1):
+        return self.body(x) * scale
+
+
+@tap.case
+def modules_are_levels():
+    net = Net()
+    net(torch.ones(3, 4))
+    with profile(with_modules=True) as prof:
+        net(torch.ones(3, 4))
+        net(torch.ones(3, 4), scale=2)
+    calls = [event for event in prof.events() if event.name == 'nn.Module: Net_0']
+    assert len(calls) == 2 and all(names(call.cpu_children)[0] == 'nn.Module: Sequential_0' for call in calls)
+    body = calls[1].cpu_children[0]
+    assert body.is_python_function and body.activity_type == 'python_function' and body.module_path == 'body'
+    assert names(body.cpu_children) == ['nn.Module: Linear_0', 'nn.Module: Linear_1']
+    assert names(body.cpu_children[0].cpu_children) == ['linear']
+    assert row(prof.key_averages(), 'nn.Module: Net_0').count == 2
+    prof.export_chrome_trace(path('modules.json'))
+    traced = [event for event in json.load(open(path('modules.json')))['traceEvents'] if 'Linear_1' in event['name']]
+    assert [event['cat'] for event in traced] == ['python_function'] * 2
+    assert traced[0]['args']['Python module id'] == 1 and traced[0]['args']['Module path'] == 'body.1'
+    # hooks are inside, and a module that fails has its end
+    net.register_forward_hook(lambda *_given: torch.ones(1).sin())
+    with profile(with_stack=True) as prof:
+        net(torch.ones(3, 4))
+        raises(GLib.Error, lambda: net(torch.ones(3, 5)))
+        torch.ones(1).cos()
+    (first, _failed) = [event for event in prof.events() if event.name == 'nn.Module: Net_0']
+    assert 'sin' in names(first.cpu_children)
+    (cos,) = [event for event in prof.events() if event.name == 'cos']
+    assert cos.cpu_parent is None
+    assert not [one for one in prof.key_averages() if 'Module' in one.key]
+    from gi.overrides._gtorch_hooks import Recording
+
+    assert Recording.n == 0
+
+
+@tap.case
+def functions_of_the_program_are_linked():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = torch.ones(2, 3, requires_grad=True)
+    with profile(record_shapes=True) as prof:
+        Square.apply(x).sum().backward()
+    (forward,) = [event for event in prof.events() if event.name == 'Square']
+    (backward,) = [event for event in prof.events() if event.name == 'SquareBackward']
+    assert forward.input_shapes == [[2, 3]] and names(forward.cpu_children) == ['mul']
+    assert backward.sequence_nr == forward.sequence_nr > 0 and backward.fwd_thread == forward.thread
+    prof.export_chrome_trace(path('function.json'))
+    events = json.load(open(path('function.json')))['traceEvents']
+    spans = {event['ts']: event['name'] for event in events if event['ph'] == 'X'}
+    flows = [spans[event['ts']] for event in events if event.get('cat') == 'fwdbwd']
+    assert flows[flows.index('Square') + 1] == 'SquareBackward', flows
+
+
+@tap.case
+def cycles_are_kept():
+    counts = []
+    for kept in (False, True):
+        ready = []
+        with profile(schedule=schedule(wait=1, warmup=1, active=1, repeat=3), acc_events=kept,
+                     on_trace_ready=lambda prof, ready=ready: ready.append(row(prof.key_averages(), 'exp').count),
+                     ) as prof:  # fmt: skip
+            for _ in range(9):
+                torch.ones(2).exp()
+                prof.step()
+        counts.append(ready)
+        assert len([event for event in prof.events() if event.name == 'ProfilerStep*']) == (3 if kept else 1)
+        starts = [event.time_range.start for event in prof.events()]
+        assert starts == sorted(starts)
+    assert counts == [[1, 1, 1], [1, 2, 3]], counts
 
 
 @tap.case

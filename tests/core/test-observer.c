@@ -6,7 +6,7 @@
 #include "config.h"
 
 #include <gtorch/base/gtorch-check-private.h>
-#include <gtorch/base/gtorch-observer-private.h>
+#include <gtorch/base/gtorch-observer-named-private.h>
 #include <gtorch/memory/gtorch-pinned-private.h>
 
 #include "capture-test.h"
@@ -43,6 +43,8 @@ typedef enum
   BACKWARD_BEGIN,
   BACKWARD_END,
   STORAGE_NEW,
+  NAMED_BEGIN,
+  NAMED_END,
   N_EVENTS
 } Event;
 
@@ -74,6 +76,8 @@ static const gchar *const names[N_EVENTS] = {
   "backward_begin",
   "backward_end",
   "storage_new",
+  "named_begin",
+  "named_end",
 };
 
 static gint counts[N_EVENTS];   /* atomically */
@@ -229,6 +233,19 @@ count_view (GTorchOpCall *call)
 }
 
 static void
+count_named_begin (const GTorchNamed *named)
+{
+  g_assert_cmpstr (named->name, ==, "OwnFunction");
+  note (NAMED_BEGIN, NULL);
+}
+
+static void
+count_named_end (const GTorchNamed *named)
+{
+  note (NAMED_END, NULL);
+}
+
+static void
 count_composite_begin (const GTorchOpClass *op)
 {
   note (COMPOSITE_BEGIN, NULL);
@@ -291,6 +308,8 @@ static const GTorchObserver counter = {
   .prepare = count_prepare,
   .view = count_view,
   .composite_begin = count_composite_begin,
+  .named_begin = count_named_begin,
+  .named_end = count_named_end,
   .composite_end = count_composite_end,
   .recorded = count_recorded,
   .backward_begin = count_backward_begin,
@@ -440,6 +459,51 @@ use_grads (void)
     }
 }
 
+typedef struct
+{
+  GTorchFunction parent_instance;
+} OwnFunction;
+
+typedef struct
+{
+  GTorchFunctionClass parent_class;
+} OwnFunctionClass;
+
+static GType own_function_get_type (void);
+
+G_DEFINE_TYPE (OwnFunction, own_function, GTORCH_TYPE_FUNCTION)
+
+static GPtrArray *
+own_function_forward (GTorchFunction *self, GTorchFunctionContext *context, GTorchTensor **inputs,
+                      gsize n_inputs, GError **error)
+{
+  GPtrArray *outputs = g_ptr_array_new_with_free_func (g_object_unref);
+
+  g_ptr_array_add (outputs, gtorch_tensor_exp (inputs[0], error));
+  return outputs;
+}
+
+static void
+own_function_class_init (OwnFunctionClass *klass)
+{
+  GTORCH_FUNCTION_CLASS (klass)->forward = own_function_forward;
+}
+
+static void
+own_function_init (OwnFunction *self)
+{
+}
+
+static void
+use_function (void)
+{
+  g_autoptr (GTorchFunction) function = g_object_new (own_function_get_type (), NULL);
+  g_autoptr (GTorchTensor) x = filled (3);
+  g_autoptr (GPtrArray) outputs = gtorch_function_apply (function, &x, 1, NULL);
+
+  g_assert_nonnull (outputs);
+}
+
 static void
 use_copies (void)
 {
@@ -466,6 +530,7 @@ each_event_is_reported (void)
   use_views ();
   use_busy_stream ();
   use_grads ();
+  use_function ();
   gtorch_manual_seed (0);
   if (!is_cpu)
     use_copies ();
@@ -479,6 +544,7 @@ each_event_is_reported (void)
       }
   g_assert_cmpint (count (CALL_BEGIN), ==, count (CALL_END));
   g_assert_cmpint (count (COMPOSITE_BEGIN), ==, count (COMPOSITE_END));
+  g_assert_cmpint (count (NAMED_BEGIN), ==, count (NAMED_END));
   g_assert_cmpint (count (BACKWARD_BEGIN), ==, count (BACKWARD_END));
   g_assert_cmpint (count (REPLAY_BEGIN), ==, count (REPLAY_END));
   g_assert_cmpint (count (HOST_BLOCK_BEGIN), ==, count (HOST_BLOCK_END));

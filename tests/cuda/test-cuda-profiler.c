@@ -83,6 +83,80 @@ kernels_belong_to_their_operations (void)
   g_assert_cmpfloat (gtorch_profile_row_get_cpu_time_total (row), ==, 0);
 }
 
+/* In lists, too: what an event has launched is beside what is inside of it. */
+static void
+events_have_their_kernels (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = NULL;
+  g_autoptr (GTorchProfiler) profiler = started ("record-shapes", TRUE);
+  g_autoptr (GTorchProfileList) events = NULL, kernels = NULL, children = NULL;
+  g_autoptr (GTorchProfileRow) add = NULL, kernel = NULL, above = NULL, call = NULL;
+
+  y = gtorch_tensor_add (x, x, 1, NULL);
+  stop (profiler);
+  events = gtorch_profiler_events (profiler, NULL);
+  add = find_row (events, "add");
+  kernels = gtorch_profile_row_dup_kernels (add);
+  g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (kernels)), ==, 1);
+  kernel = g_list_model_get_item (G_LIST_MODEL (kernels), 0);
+  g_assert_cmpint (gtorch_profile_row_get_kind (kernel), ==, GTORCH_PROFILE_KIND_KERNEL);
+  g_assert_cmpint (gtorch_profile_row_get_device_index (kernel), ==, 0);
+  g_assert_cmpuint (gtorch_profile_row_get_thread (kernel), ==, 0);
+  above = gtorch_profile_row_dup_parent (kernel);
+  g_assert_cmpint (gtorch_profile_row_get_position (above), ==,
+                   gtorch_profile_row_get_position (add));
+  children = gtorch_profile_row_dup_children (add);
+  g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (children)), >=, 1);
+  call = g_list_model_get_item (G_LIST_MODEL (children), 0);
+  g_assert_cmpint (gtorch_profile_row_get_kind (call), ==, GTORCH_PROFILE_KIND_DRIVER);
+  g_assert_cmpuint (gtorch_profile_row_get_id (call), ==, gtorch_profile_row_get_id (kernel));
+}
+
+static GTorchProfileRow *
+child_of (GTorchProfileRow *row)
+{
+  g_autoptr (GTorchProfileList) children = gtorch_profile_row_dup_children (row);
+
+  return g_list_model_get_item (G_LIST_MODEL (children), 0);
+}
+
+/* What NCCL enqueues is inside of the operation, and one of several tensors is one. */
+static void
+collectives_are_recorded (void)
+{
+  g_autoptr (GTorchHashStore) store = gtorch_hash_store_new ();
+  g_autoptr (GTorchTensor) x = on_gpu (64, 1), y = on_gpu (3, 1);
+  GTorchTensor *both[] = { x, y };
+  g_autoptr (GTorchProcessGroup) group = NULL;
+  g_autoptr (GTorchProfiler) profiler = NULL;
+  g_autoptr (GTorchWork) first = NULL, second = NULL, third = NULL;
+  g_autoptr (GTorchProfileList) averages = NULL;
+  g_autoptr (GTorchProfileRow) call = NULL, transfer = NULL, several = NULL;
+  g_autoptr (GError) error = NULL;
+
+  group = gtorch_process_group_new ("nccl", GTORCH_STORE (store), 0, 1, 60, NULL, &error);
+  g_assert_no_error (error);
+  first = gtorch_process_group_all_reduce (group, x, GTORCH_REDUCE_OP_SUM, &error); /* connects */
+  g_assert_no_error (error);
+  profiler = started ("record-shapes", TRUE);
+  second = gtorch_process_group_all_reduce (group, x, GTORCH_REDUCE_OP_SUM, &error);
+  third = gtorch_process_group_all_reduce_coalesced (group, both, 2, GTORCH_REDUCE_OP_SUM, &error);
+  g_assert_no_error (error);
+  g_assert_true (gtorch_work_wait (third, -1, NULL, &error));
+  stop (profiler);
+  averages = gtorch_profiler_key_averages (profiler, TRUE, 0, NULL);
+  call = find_row (averages, "c10d::allreduce_");
+  g_assert_cmpuint (gtorch_profile_row_get_count (call), ==, 1);
+  g_assert_cmpstr (gtorch_profile_row_get_input_shapes (call), ==, "[[64]]");
+  transfer = child_of (call);
+  g_assert_cmpstr (gtorch_profile_row_get_key (transfer), ==, "nccl:all_reduce");
+  g_assert_cmpint (gtorch_profile_row_get_kind (transfer), ==, GTORCH_PROFILE_KIND_TRANSFER);
+  g_assert_false (gtorch_profile_row_get_is_asynchronous (transfer));
+  several = find_row (averages, "c10d::allreduce_coalesced_");
+  g_assert_cmpuint (gtorch_profile_row_get_count (several), ==, 1);
+  g_assert_cmpstr (gtorch_profile_row_get_input_shapes (several), ==, "[[64], [3]]");
+}
+
 static void
 replays_have_the_kernels_of_their_graph (void)
 {
@@ -312,6 +386,8 @@ main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
   TEST (kernels_belong_to_their_operations);
+  TEST (events_have_their_kernels);
+  TEST (collectives_are_recorded);
   TEST (replays_have_the_kernels_of_their_graph);
   TEST (warmup_is_dropped);
   TEST (lost_records_are_told);

@@ -69,8 +69,9 @@ wait_for (GAsyncResult **result)
 #define CAN_CALL_MPI gtorch_process_group_is_available ("mpi", NULL)
 #endif
 
+/* The status; -1: cannot be run. The program is called with the mode, and the folder if there is one. */
 static inline gint
-run_ranks (const gchar *program)
+run_ranks_as (const gchar *program, const gchar *mode, const gchar *folder)
 {
   g_autofree gchar *mpirun = g_find_program_in_path ("mpirun");
   const gchar *const argv[] = { mpirun,
@@ -85,7 +86,8 @@ run_ranks (const gchar *program)
                                 "btl_vader_single_copy_mechanism",
                                 "none",
                                 program,
-                                "--rank",
+                                mode,
+                                folder,
                                 NULL };
   g_autoptr (GSubprocessLauncher) launcher =
       g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_PIPE);
@@ -105,14 +107,20 @@ run_ranks (const gchar *program)
 }
 
 static inline void
-ranks_agree (gconstpointer program)
+expect_ranks (const gchar *program, const gchar *mode, const gchar *folder)
 {
-  const gint status = run_ranks (program);
+  const gint status = run_ranks_as (program, mode, folder);
 
   if (status < 0)
     g_test_skip ("mpirun, or the module for MPI, is not installed, or a sanitizer is at work");
   else
     g_assert_cmpint (status, ==, 0);
+}
+
+static inline void
+ranks_agree (gconstpointer program)
+{
+  expect_ranks (program, "--rank", NULL);
 }
 
 static inline void

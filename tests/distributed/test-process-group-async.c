@@ -208,8 +208,12 @@ a_single_process_waits_for_itself (void)
       g_test_skip ("the module for MPI is not installed, or a sanitizer is at work");
       return;
     }
+  g_assert_false (gtorch_process_group_is_launched ());
   find_group ();
   g_assert_cmpint (size, ==, 1);
+  /* nor do processes that this one starts take themselves for ranks */
+  g_assert_false (gtorch_process_group_is_launched ());
+  g_assert_null (g_getenv ("OMPI_COMM_WORLD_SIZE"));
   run_cases ();
   g_assert_finalize_object (group);
 }

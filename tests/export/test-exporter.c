@@ -339,6 +339,40 @@ parameters_have_statistics (void)
 }
 
 static void
+parameters_of_any_size_have_statistics (void)
+{
+  static const gdouble rows[][2] = {
+    { 1e308, -1e308 }, { 1e200, -1e200 }, { 1e-200, -1e-200 }, { 1e-310, -1e-310 }
+  };
+  g_autoptr (GTorchExporter) exporter = started ("test");
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (gtorch_sequential_new ());
+  g_autoptr (GVariant) of_equal = NULL;
+
+  add_parameter (module, "equal", (const gdouble[]){ 1.5e308, 1.5e308, 1.5e308 }, 3);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      const gchar name[] = { 'a' + i, '\0' };
+
+      add_parameter (module, name, rows[i], 2);
+    }
+  g_assert_true (gtorch_exporter_add_module (exporter, "net", module, NULL));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      const gchar name[] = { 'a' + i, '\0' };
+      const gdouble largest = rows[i][0];
+      g_autoptr (GVariant) found = get_statistics (exporter, "net", name, 3);
+
+      assert_counts (found, (const guint64[]){ 1, 0, 1 }, 3);
+      g_assert_cmpfloat (number (found, "mean"), ==, 0);
+      g_assert_cmpfloat_with_epsilon (number (found, "standard-deviation") / largest, 1, 1e-12);
+      g_assert_cmpfloat_with_epsilon (number (found, "norm") / largest, G_SQRT2, 1e-12);
+    }
+  of_equal = get_statistics (exporter, "net", "equal", 3);
+  g_assert_cmpfloat (number (of_equal, "mean"), ==, 1.5e308);
+  g_assert_cmpfloat (number (of_equal, "standard-deviation"), ==, 0);
+}
+
+static void
 parameters_that_are_not_contiguous_or_empty_have_statistics (void)
 {
   g_autoptr (GTorchExporter) exporter = started ("test");
@@ -842,6 +876,7 @@ main (gint argc, gchar **argv)
   TEST (it_has_the_properties_of_the_program);
   TEST (devices_and_streams_are_listed);
   TEST (parameters_have_statistics);
+  TEST (parameters_of_any_size_have_statistics);
   TEST (parameters_that_are_not_contiguous_or_empty_have_statistics);
   TEST (modules_go_and_are_replaced);
   TEST (many_parameters_come_in_parts);

@@ -205,7 +205,7 @@ memory_over_time_is_written (void)
 {
   g_autoptr (GTorchProfiler) profiler = make_profile ();
   g_autoptr (GFile) file = file_new ("memory.json"), raw = file_new ("memory.raw.json.gz");
-  g_autoptr (GFile) other = file_new ("memory.html");
+  g_autoptr (GFile) other = file_new ("memory.png");
   g_autoptr (GTorchJson) json = NULL, raw_json = NULL;
   g_autoptr (GError) error = NULL;
   const GTorchJsonNode *root, *times, *sizes, *event;
@@ -248,8 +248,56 @@ memory_over_time_is_written (void)
   g_assert_false (gtorch_profiler_export_memory_timeline (profiler, other, NULL, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
-                   "profiler_export_memory_timeline: the name “memory.html” must end with .json, "
-                   ".raw.json, .json.gz or .raw.json.gz");
+                   "profiler_export_memory_timeline: the name “memory.png” must end with .json, "
+                   ".raw.json, .json.gz, .raw.json.gz or .html");
+}
+
+static guint
+count_parts (const gchar *text, const gchar *part)
+{
+  guint n = 0;
+
+  for (text = strstr (text, part); text != NULL; text = strstr (text + 1, part))
+    n++;
+  return n;
+}
+
+static void
+memory_over_time_is_a_page (void)
+{
+  g_autoptr (GTorchProfiler) profiler = NULL, without = NULL;
+  g_autoptr (GTorchTensor) x = NULL, y = NULL;
+  g_autoptr (GFile) file = file_new ("memory.html");
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *page = NULL;
+
+  profiler = started ("profile-memory", TRUE);
+  x = filled (256, 1024, 1); /* 1 MiB */
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  y = gtorch_tensor_exp (x, NULL);
+  stop (profiler);
+  g_assert_true (
+      gtorch_profiler_export_memory_timeline (profiler, file, test_device (), NULL, &error));
+  g_assert_no_error (error);
+  g_assert_true (g_file_load_contents (file, NULL, &page, NULL, NULL, NULL));
+  g_assert_true (g_str_has_prefix (page, "<!DOCTYPE html>"));
+  g_assert_true (g_str_has_suffix (page, "</body>\n</html>\n"));
+  g_assert_null (strstr (page, "http://"));
+  g_assert_null (strstr (page, "https://"));
+  g_assert_null (strstr (page, "<script"));
+  g_assert_nonnull (strstr (page, "<title>Memory over time: "));
+  /* the input of an operation without a gradient, and the result that is kept for the backward pass */
+  g_assert_cmpuint (count_parts (page, "<polygon class=\"c3\""), ==, 1);
+  g_assert_cmpuint (count_parts (page, "<polygon class=\"c4\""), ==, 1);
+  g_assert_cmpuint (count_parts (page, "<polygon class=\"c5\""), ==, 0);
+  g_assert_nonnull (strstr (page, "1.0\302\240MiB"));
+  g_assert_cmpuint (count_parts (page, "<svg"), ==,
+                    1 + count_parts (page, "class=\"swatch\"><rect"));
+
+  without = started ("with-flops", FALSE);
+  stop (without);
+  g_assert_false (gtorch_profiler_export_memory_timeline (without, file, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
 static gchar *
@@ -348,6 +396,7 @@ main (gint argc, gchar **argv)
                         traces_are_json);
   TEST (files_that_cannot_be_written_are_an_error);
   TEST (memory_over_time_is_written);
+  TEST (memory_over_time_is_a_page);
   TEST (stacks_are_written);
   TEST (errors_of_functions_are_told);
   TEST (functions_of_c_are_a_stack_too);

@@ -73,11 +73,13 @@ LARGEST_CIRCLE = 35
 # callers do, and what a backend waits for itself it waits for in gtorch_host_wait ().
 EVENTS = {
     "gtorch/autograd/gtorch-engine.c": ["backward_begin", "backward_end", "backward_begin", "backward_end"],
+    "gtorch/autograd/gtorch-function.c": ["named_begin", "named_end"],
     "gtorch/autograd/gtorch-grad.c": ["grad"],
     "gtorch/autograd/gtorch-record.c": ["recorded"],
     "gtorch/device/gtorch-generator.c": ["host_work"],
     "gtorch/dispatch/gtorch-launch.c": ["prepare", "storage_new", "call"],
     "gtorch/dispatch/gtorch-op.c": ["composite_begin", "composite_end", "prepare", "view"],
+    "gtorch/distributed/gtorch-collective-named.c": ["named_begin", "named_end"],
     "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
     "gtorch/graph/gtorch-graph-exec.c": ["replay"],
     "gtorch/memory/gtorch-device-memory.c": ["storage_new"],

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define GTORCH_MPI_ABI 3
+#define GTORCH_MPI_ABI 4
 
 typedef enum
 {
@@ -73,13 +73,22 @@ typedef struct
  * another. */
 typedef int (*GTorchMpiEnd) (int is_aborted);
 
+#define GTORCH_MPI_LETTER 1024
+
 /* All functions that can fail return 0, or write a message of at most size bytes. */
 typedef struct
 {
   int abi;
   int (*init) (int *rank, int *n_ranks, GTorchMpiEnd before_end, char *message, size_t size);
   const char *(*version) (void);
-  /* Called by all of these ranks of the world; ranks NULL for all. */
+  /* Connects this process with all others, which call it as well, for the functions below, without waiting;
+   * called again until it is done. */
+  int (*join) (int *is_done, char *message, size_t size);
+  /* Sends a copy of some bytes, GTORCH_MPI_LETTER at most, by a way of the library's own. */
+  int (*post) (int to, const void *data, int n_bytes, char *message, size_t size);
+  /* Takes the next one of those, of any rank, if there is one. */
+  int (*take) (int *from, void *data, int n_bytes, int *is_there, char *message, size_t size);
+  /* Called by all of these ranks of the world, ranks NULL for all, and waits for them. */
   int (*comm_new) (const int *ranks, int n, int tag, void **comm, char *message, size_t size);
   /* When all its operations have ended. */
   void (*comm_free) (void *comm);

@@ -24,7 +24,20 @@ typedef struct
   MPI_Request request;
 } Request;
 
+/* Bytes on their way to another process. */
+typedef struct Letter
+{
+  struct Letter *next;
+  MPI_Request request;
+  char data[GTORCH_MPI_LETTER];
+} Letter;
+
+#define LETTER_TAG 1
+
 static GTorchMpiEnd before_end;
+static MPI_Comm all = MPI_COMM_NULL; /* a world of the library's own */
+static MPI_Request joining = MPI_REQUEST_NULL;
+static Letter *sent;
 static MPI_Datatype types[GTORCH_MPI_N_TYPES];
 static MPI_Op float16_ops[GTORCH_MPI_MAX + 1], bfloat16_ops[GTORCH_MPI_MAX + 1];
 
@@ -257,6 +270,96 @@ version (void)
   return text;
 }
 
+/* --- communicators --- */
+
+/* Where others do not come, the communicator is under way until they do: it cannot be taken back, and the
+ * next attempt goes on with it. */
+static int
+join (int *is_done, char *message, size_t size)
+{
+  int code = MPI_SUCCESS;
+
+  *is_done = 0;
+  if (all == MPI_COMM_NULL && joining == MPI_REQUEST_NULL)
+    code = MPI_Comm_idup (MPI_COMM_WORLD, &all, &joining);
+  if (code == MPI_SUCCESS && joining == MPI_REQUEST_NULL)
+    *is_done = 1;
+  else if (code == MPI_SUCCESS)
+    {
+      code = MPI_Test (&joining, is_done, MPI_STATUS_IGNORE);
+      if (code == MPI_SUCCESS && *is_done)
+        MPI_Comm_set_errhandler (all, MPI_ERRORS_RETURN);
+    }
+  if (code == MPI_SUCCESS)
+    return 0;
+  all = MPI_COMM_NULL;
+  joining = MPI_REQUEST_NULL;
+  return fail (code, "MPI_Comm_idup", message, size);
+}
+
+/* Frees what has gone; the memory of what has not belongs to MPI. */
+static void
+free_sent (void)
+{
+  Letter **link = &sent;
+
+  while (*link != NULL)
+    {
+      Letter *letter = *link;
+      int is_done = 0;
+
+      if (MPI_Test (&letter->request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !is_done)
+        {
+          link = &letter->next;
+          continue;
+        }
+      *link = letter->next;
+      free (letter);
+    }
+}
+
+static int
+post (int to, const void *data, int n_bytes, char *message, size_t size)
+{
+  Letter *letter = malloc (sizeof *letter);
+  int code;
+
+  if (letter == NULL || n_bytes > GTORCH_MPI_LETTER)
+    {
+      free (letter);
+      snprintf (message, size, "no memory");
+      return 1;
+    }
+  memcpy (letter->data, data, n_bytes);
+  code = MPI_Isend (letter->data, n_bytes, MPI_BYTE, to, LETTER_TAG, all, &letter->request);
+  if (code != MPI_SUCCESS)
+    {
+      free (letter);
+      return fail (code, "MPI_Isend", message, size);
+    }
+  letter->next = sent;
+  sent = letter;
+  return 0;
+}
+
+/* Nothing is received before it is there, so that nothing has to be taken back. */
+static int
+take (int *from, void *data, int n_bytes, int *is_there, char *message, size_t size)
+{
+  MPI_Status status = { 0 };
+  int code;
+
+  free_sent ();
+  *is_there = 0;
+  code = MPI_Iprobe (MPI_ANY_SOURCE, LETTER_TAG, all, is_there, &status);
+  if (code == MPI_SUCCESS && *is_there)
+    {
+      *from = status.MPI_SOURCE;
+      code = MPI_Recv (data, n_bytes, MPI_BYTE, *from, LETTER_TAG, all, &status);
+    }
+  return code == MPI_SUCCESS ? 0 : fail (code, "MPI_Recv", message, size);
+}
+
 static int
 comm_new (const int *ranks, int n, int tag, void **comm, char *message, size_t size)
 {
@@ -269,16 +372,16 @@ comm_new (const int *ranks, int n, int tag, void **comm, char *message, size_t s
       return 1;
     }
   if (ranks == NULL)
-    code = MPI_Comm_dup (MPI_COMM_WORLD, &self->comm);
+    code = MPI_Comm_dup (all, &self->comm);
   else
     {
       MPI_Group world, part;
 
-      MPI_Comm_group (MPI_COMM_WORLD, &world);
+      MPI_Comm_group (all, &world);
       code = MPI_Group_incl (world, n, ranks, &part);
       if (code == MPI_SUCCESS)
         {
-          code = MPI_Comm_create_group (MPI_COMM_WORLD, part, tag, &self->comm);
+          code = MPI_Comm_create_group (all, part, tag, &self->comm);
           MPI_Group_free (&part);
         }
       MPI_Group_free (&world);
@@ -416,5 +519,5 @@ abandon (void *request)
 }
 
 __attribute__ ((visibility ("default")))
-const GTorchMpiTable gtorch_mpi_table = { GTORCH_MPI_ABI, init,  version, comm_new,
-                                          comm_free,      start, test,    abandon };
+const GTorchMpiTable gtorch_mpi_table = { GTORCH_MPI_ABI, init,      version, join, post,   take,
+                                          comm_new,       comm_free, start,   test, abandon };

@@ -125,9 +125,10 @@ nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
 }
 
 static GTorchEngine *
-nccl_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GError **error)
+nccl_new_part (GTorchEngine *engine, const gint *ranks, guint n, guint number, gdouble timeout,
+               GCancellable *cancellable, GError **error)
 {
-  NcclEngine *whole = (NcclEngine *) world, *self;
+  NcclEngine *whole = (NcclEngine *) engine, *self;
   g_autofree gchar *prefix = g_strdup_printf ("%s/part%u", whole->prefix, number);
   gint rank = 0;
   guint i;
@@ -135,7 +136,7 @@ nccl_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GE
   for (i = 0; i < n; i++)
     if (ranks[i] == whole->world_rank)
       rank = (gint) i;
-  self = engine_new (whole->store, prefix, rank, (gint) n, whole->world_rank, whole->timeout);
+  self = engine_new (whole->store, prefix, rank, (gint) n, whole->world_rank, timeout);
   self->device = whole->device;
   return &self->parent;
 }

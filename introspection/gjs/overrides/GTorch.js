@@ -615,6 +615,7 @@ function overrideProfiler() {
             : step => noting(() => convert.finished('set_schedule_func', func(step))));
     }, 1);
     restore(prototype, 'start', 'step');
+    nn.watchProfilers(prototype);
     GTorch.Profiler.set_stack_func = () => {
         throw new TypeError('set_stack_func: no function can be given, because operations may be called in ' +
             'other threads, in which none of JavaScript can run');

@@ -277,7 +277,7 @@ function overrideModule(Module) {
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
             if (!prototype.has_hooks.call(this) && this.forward !== prototype.forward)
-                return finished(this, 'forward', computeOf(this).apply(this, inputs));
+                return finished(this, 'forward', recorded(this, () => computeOf(this).apply(this, inputs)));
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
         // Calls func with each descendant, and last with this module.
@@ -482,6 +482,39 @@ function finished(module, name, value) {
     return convert.finished(`${convert.nameOf(module.constructor)}: ${name}()`, value);
 }
 
+// How many profilers have been started that record calls of modules.
+const recording = {n: 0};
+
+// Calls func, as a call of the module in profiles if a profiler wants that: C knows of no forward() that
+// JavaScript calls by itself.
+function recorded(module, func) {
+    const call = recording.n > 0 ? module.profile_call() : null;
+    try {
+        return func();
+    } finally {
+        call?.end();
+    }
+}
+
+// Tells modules in JavaScript of profilers that record their calls. One that is lost counts on, which costs
+// time only.
+function watchProfilers(prototype) {
+    const {start, stop} = prototype;
+    const counted = Symbol('whether it is counted');
+    prototype.start = function () {
+        const result = start.call(this);
+        this[counted] = Number(this.with_modules || this.with_stack);
+        recording.n += this[counted];
+        return result;
+    };
+    prototype.stop = function () {
+        const result = stop.call(this);
+        recording.n -= this[counted] ?? 0;
+        this[counted] = 0;
+        return result;
+    };
+}
+
 // Returns the forward of a module, without hooks.
 function computeOf(module) {
     return module.forward.compute ?? module.forward;
@@ -492,7 +525,7 @@ function withHooks(name, compute, run) {
     const method = function (...given) {
         if (this[name] !== method)
             return compute.apply(this, given);
-        const value = this.has_hooks() ? run(this, given) : compute.apply(this, given);
+        const value = this.has_hooks() ? run(this, given) : recorded(this, () => compute.apply(this, given));
         return finished(this, name, value);
     };
     method.compute = compute;

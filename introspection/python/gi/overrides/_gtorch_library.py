@@ -51,9 +51,9 @@ def _tensor(value, where):
     if isinstance(value, RawTensor):
         return value
     if isinstance(value, (list, tuple, range)) or hasattr(value, '__array_interface__'):
-        from gi.overrides._gtorch_create import as_tensor
+        from gi.overrides._gtorch_create import as_shown
 
-        return as_tensor(list(value) if isinstance(value, range) else value)
+        return as_shown(value)
     raise TypeError(f'{where} must be a Tensor, an array or a list of numbers, not {type(value).__name__}')
 
 

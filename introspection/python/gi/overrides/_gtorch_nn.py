@@ -175,7 +175,10 @@ class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
         if inputs and not self._gt_is_python and (inputs[0] is None or isinstance(inputs[0], NO_INPUTS)):
             kind = type(inputs[0]).__name__
             raise TypeError(f'{type(self).__name__}: the input must be a tensor, not {kind}')
-        if not self._gt_is_hooked():
+        is_hooked = self._gt_is_hooked()
+        if self._gt_is_python and hooks.Recording.n > 0:
+            return hooks.recorded(self, hooks.run, self, is_hooked, inputs, options)
+        if not is_hooked:
             return self.forward(*inputs, **options)
         if options or self._gt_is_python or not all(isinstance(value, RawTensor) for value in inputs):
             return hooks.run_forward(self, inputs, options)

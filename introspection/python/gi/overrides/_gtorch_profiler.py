@@ -3,6 +3,7 @@
 """GTorch.profiler and GTorch.autograd.profiler, with PyTorch's names, on the profiler of C."""
 
 import enum
+import functools
 import gc
 import json
 import os
@@ -15,12 +16,15 @@ from gi.repository import GLib
 from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 from gi.overrides._gtorch_errors import passes, restores
-from gi.overrides._gtorch_hooks import describe, kept
+from gi.overrides._gtorch_hooks import Recording, describe, kept
 from gi.overrides._gtorch_nvtx import emit_nvtx
+from gi.overrides._gtorch_profile_events import (
+    DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel, Recorded, export_stacks,
+    unsupported,
+)  # fmt: skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_FRAMES = 64
-METRICS = ('self_cpu_time_total', 'self_cuda_time_total')
 
 
 class ProfilerActivity(enum.Enum):
@@ -30,13 +34,6 @@ class ProfilerActivity(enum.Enum):
     CUDA = 2
 
 
-class DeviceType(enum.Enum):
-    """Where an event was."""
-
-    CPU = 0
-    CUDA = 1
-
-
 class ProfilerAction(enum.Enum):
     """What is done in a step."""
 
@@ -44,13 +41,6 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
-
-
-def _unsupported(name, **given):
-    for argument, value in given.items():
-        if value:
-            text = f'{name}(): {argument}={value!r} is not supported'
-            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
 
 
 def supported_activities():
@@ -94,7 +84,7 @@ class record_function(Decorator):  # noqa: N801, the name is PyTorch's
     def __init__(self, name, args=None):
         if not isinstance(name, str):
             raise TypeError(f'record_function(): name must be a text, not {type(name).__name__}')
-        _unsupported('record_function', args=args)
+        unsupported('record_function', args=args)
         self.name, self.args = name, args
 
     def __enter__(self):
@@ -179,121 +169,24 @@ def _set_schedule_func(raw):
     return set_schedule_func
 
 
-# --- what was recorded ---
+def _watch_modules(start, stop):
+    """start() and stop() that tell modules in Python of profilers that record their calls. One that is lost counts on,
+    which costs time only."""
 
+    @functools.wraps(start)
+    def start_and_count(self):
+        result = start(self)
+        kept(self).records_modules = self.props.with_modules or self.props.with_stack
+        Recording.n += kept(self).records_modules
+        return result
 
-def _time(microseconds):
-    for unit, factor in (('s', 1e6), ('ms', 1e3)):
-        if microseconds >= factor:
-            return f'{microseconds / factor:.3f}{unit}'
-    return f'{microseconds:.3f}us'
+    @functools.wraps(stop)
+    def stop_and_count(self):
+        result = stop(self)
+        Recording.n -= kept(self).__dict__.pop('records_modules', False)
+        return result
 
-
-class Interval:
-    """Microseconds from the beginning of the profile."""
-
-    def __init__(self, start, end):
-        self.start, self.end = start, end
-
-    def elapsed_us(self):
-        return self.end - self.start
-
-
-class FunctionEventAvg:
-    """A row of a profile; times are microseconds."""
-
-    NAMES = (
-        'key', 'count', 'cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'device_time', 'device_time_total',
-        'self_device_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'device_memory_usage',
-        'self_device_memory_usage', 'flops', 'is_user_annotation', 'thread', 'sequence_nr',
-    )  # fmt: skip
-
-    def __init__(self, row):
-        self._row = row
-
-    def __getattr__(self, name):
-        plain = name.removesuffix('_str').replace('cuda', 'device')
-        if name.startswith('_') or plain not in self.NAMES or (name.endswith('_str') and 'time' not in plain):
-            raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
-        value = getattr(self._row, f'get_{plain}')()
-        return _time(value) if name.endswith('_str') else value
-
-    @property
-    def input_shapes(self):
-        text = self._row.get_input_shapes()
-        return json.loads(text) if text else ''
-
-    @property
-    def stack(self):
-        text = self._row.get_stack()
-        return text.split('\n') if text else []
-
-    @property
-    def device_type(self):
-        return DeviceType.CPU if self._row.get_device_type() == GTorch.DeviceType.CPU else DeviceType.CUDA
-
-    def __repr__(self):
-        times = f'self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}'
-        device = f'self_cuda_time={self.self_device_time_total_str} cuda_time={self.device_time_str}'
-        return f'<{type(self).__name__} key={self.key} {times} {device} input_shapes={self.input_shapes}>'
-
-
-class FunctionEvent(FunctionEventAvg):
-    """An event of a profile."""
-
-    @property
-    def name(self):
-        return self.key
-
-    @property
-    def time_range(self):
-        return Interval(self._row.get_start(), self._row.get_end())
-
-
-class EventList(list):
-    """Rows of a profile."""
-
-    def __init__(self, profiler, rows, kind):
-        self._profiler, self._rows = profiler, rows
-        super().__init__(kind(rows.get_item(i)) for i in range(rows.get_n_items()))
-
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-              max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None):  # fmt: skip
-        """The rows as a text; see GTorch.ProfileList.table()."""
-        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
-        widths = [-1 if width is None else convert_whole(width) for width in widths]
-        top, limit = convert_bool(top_level_events_only), -1 if row_limit is None else convert_whole(row_limit)
-        return self._rows.table(sort_by, limit, *widths, header, top, time_unit)
-
-    __str__ = table
-
-    @property
-    def self_cpu_time_total(self):
-        return self._rows.get_self_cpu_time_total()
-
-    def total_average(self):
-        return FunctionEventAvg(self._rows.total_average())
-
-    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False):
-        _unsupported('key_averages', group_by_overload_name=group_by_overload_name)
-        shapes = convert_bool(group_by_input_shapes)
-        rows = self._rows.key_averages(shapes, convert_whole(group_by_stack_n))
-        return EventList(self._profiler, rows, FunctionEventAvg)
-
-    def export_chrome_trace(self, path):
-        self._profiler.export_chrome_trace(path, None)
-
-    def supported_export_stacks_metrics(self):
-        return list(METRICS)
-
-    def export_stacks(self, path, metric):
-        _export_stacks(self._profiler, path, metric)
-
-
-def _export_stacks(profiler, path, metric):
-    if metric not in METRICS:
-        raise ValueError(f'export_stacks(): metric is {metric!r}, it must be one of {", ".join(METRICS)}')
-    profiler.export_stacks(path, metric, None)
+    return start_and_count, stop_and_count
 
 
 def _make(activities, **settings):
@@ -328,17 +221,19 @@ class profile:  # noqa: N801, the name is PyTorch's
                  profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
                  experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None,
                  custom_trace_id_callback=None, post_processing_timeout_s=None):  # fmt: skip
-        _unsupported('profile', with_modules=with_modules, experimental_config=experimental_config,
-                     execution_trace_observer=execution_trace_observer, acc_events=acc_events,
-                     custom_trace_id_callback=custom_trace_id_callback,
-                     post_processing_timeout_s=post_processing_timeout_s)  # fmt: skip
+        unsupported('profile', experimental_config=experimental_config,
+                    execution_trace_observer=execution_trace_observer,
+                    custom_trace_id_callback=custom_trace_id_callback,
+                    post_processing_timeout_s=post_processing_timeout_s)  # fmt: skip
         if use_cuda is not None and activities is None:
             activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * convert_bool(use_cuda)
         self._profiler = _make(activities, record_shapes=record_shapes, profile_memory=profile_memory,
-                               with_stack=with_stack, with_flops=with_flops)  # fmt: skip
-        self.on_trace_ready, self._error = on_trace_ready, None
+                               with_stack=with_stack, with_flops=with_flops, with_modules=with_modules,
+                               acc_events=acc_events)  # fmt: skip
+        self.on_trace_ready, self._error, self._recorded = on_trace_ready, None, Recorded(self._profiler)
         self.record_shapes, self.profile_memory = convert_bool(record_shapes), convert_bool(profile_memory)
         self.with_stack, self.with_flops = convert_bool(with_stack), convert_bool(with_flops)
+        self.with_modules, self.acc_events = convert_bool(with_modules), convert_bool(acc_events)
         if schedule is not None:
             self._profiler.set_schedule_func(lambda step: _action(schedule, step))
         # Of this object the signal knows weakly: one that is dropped goes at once, and others may record then.
@@ -346,6 +241,7 @@ class profile:  # noqa: N801, the name is PyTorch's
         self._profiler.connect('trace-ready', lambda profiler: ready() and ready()(profiler))
 
     def _ready(self, _profiler):
+        self._recorded = Recorded(self._profiler)
         if self.on_trace_ready is None:
             return
         try:
@@ -389,11 +285,13 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def stop(self):
         self._profiler.stop()
+        self._recorded = Recorded(self._profiler)
         self._raise()
 
     def step(self):
         """Tells that a step is over."""
         self._profiler.step()
+        self._recorded = Recorded(self._profiler)  # also of a schedule that drops what it has recorded
         self._raise()
 
     def __enter__(self):
@@ -405,13 +303,11 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def events(self):
         """The events, by the time at which they began."""
-        return EventList(self._profiler, self._profiler.events(), FunctionEvent)
+        return self._recorded.events()
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
         """The events of each name, added up."""
-        _unsupported('key_averages', group_by_overload_name=group_by_overload_name)
-        rows = self._profiler.key_averages(convert_bool(group_by_input_shape), convert_whole(group_by_stack_n))
-        return EventList(self._profiler, rows, FunctionEventAvg)
+        return self._recorded.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path):
         """Writes a trace for Perfetto, compressed if the name ends with .gz."""
@@ -419,10 +315,10 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def export_stacks(self, path, metric='self_cpu_time_total'):
         """Writes frames and times for flame graphs."""
-        _export_stacks(self._profiler, path, metric)
+        export_stacks(self._profiler, path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed."""
+        """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed, or as a page, .html."""
         if device is not None and not isinstance(device, GTorch.Device):
             device = GTorch.Device.new_from_string(str(device))
         self._profiler.export_memory_timeline(path, device, None)
@@ -448,7 +344,7 @@ class _SimpleProfile:
                  experimental_config=None, acc_events=False, custom_trace_id_callback=None,
                  post_processing_timeout_s=None):  # fmt: skip
         if use_device not in (None, 'cuda'):
-            _unsupported('profile', use_device=use_device)
+            unsupported('profile', use_device=use_device)
         use_cuda = convert_bool(use_cuda) or use_device is not None
         wanted = [ProfilerActivity.CPU] * convert_bool(use_cpu) + [ProfilerActivity.CUDA] * use_cuda
         self.enabled = convert_bool(enabled)
@@ -499,14 +395,14 @@ _SimpleProfile.__name__ = _SimpleProfile.__qualname__ = 'profile'
 
 def install(submodule):
     GTorch.Profiler.set_schedule_func = _set_schedule_func(GTorch.Profiler.set_schedule_func)
-    for name in ('start', 'step'):
-        setattr(GTorch.Profiler, name, restores(getattr(GTorch.Profiler, name)))
+    GTorch.Profiler.step = restores(GTorch.Profiler.step)
+    GTorch.Profiler.start, GTorch.Profiler.stop = _watch_modules(restores(GTorch.Profiler.start), GTorch.Profiler.stop)
     shared = {'record_function': record_function, 'DeviceType': DeviceType}
     found = (ProfilerActivity, ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler)
     submodule('profiler', 'What the program does, and for how long.', {
         **{one.__name__: one for one in found}, **shared, 'kineto_available': lambda: True,
     })  # fmt: skip
-    of_events = (EventList, FunctionEvent, FunctionEventAvg, Interval)
+    of_events = (EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel)
     submodule('autograd.profiler', 'The profiler of blocks.', {
         **{one.__name__: one for one in of_events}, **shared, 'profile': _SimpleProfile,
         'emit_nvtx': emit_nvtx,
