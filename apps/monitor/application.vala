@@ -34,6 +34,7 @@ namespace GTorchMonitor {
             add_action (quit_action);
             set_accels_for_action ("app.quit", { "<Primary>q" });
             set_accels_for_action ("win.open", { "<Primary>o" });
+            set_accels_for_action ("win.save-profile", { "<Primary>s" });
             set_accels_for_action ("window.close", { "<Primary>w" });
         }
 

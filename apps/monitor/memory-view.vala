@@ -4,7 +4,7 @@
 /* The memory of a program's tensors and its streams: numbers, and the blocks of each GPU. */
 
 namespace GTorchMonitor {
-    public class MemoryView : Adw.Bin {
+    public class MemoryView : View {
         const uint MAX_BLOCKS = 100000;
 
         private Program program;
@@ -77,7 +77,8 @@ namespace GTorchMonitor {
         public MemoryView (Program program) {
             this.program = program;
             box.append (streams);
-            child = make_page (box);
+            stack.add_named (make_waiting (program), "waiting");
+            stack.add_named (make_page (box), "content");
         }
 
         public async void update () throws Error {
@@ -99,6 +100,7 @@ namespace GTorchMonitor {
                 yield update_map (id, device);
             }
             show_streams (yield program.ask ("ListStreams", null, "(aa{sv})"));
+            stack.visible_child_name = "content";
         }
 
         private async void update_map (string id, DeviceMemory device) throws Error {

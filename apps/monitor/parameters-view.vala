@@ -83,7 +83,7 @@ namespace GTorchMonitor {
         }
     }
 
-    public class ParametersView : Adw.Bin {
+    public class ParametersView : View {
         const uint PART = 5000; /* parameters in an answer */
         const uint MAX_SHOWN = 100000;
         const uint BINS = 50;
@@ -91,7 +91,6 @@ namespace GTorchMonitor {
         private Program program;
         private GLib.ListStore parameters = new GLib.ListStore (typeof (Parameter));
         private Gtk.SingleSelection selection;
-        private Gtk.Stack stack = new Gtk.Stack ();
         private StatisticsCard values = new StatisticsCard (_("Values"));
         private StatisticsCard gradients = new StatisticsCard (_("Gradient"));
         private Gtk.Label message = new Gtk.Label (null) { wrap = true };
@@ -99,14 +98,13 @@ namespace GTorchMonitor {
 
         public ParametersView (Program program) {
             this.program = program;
-            stack.add_named (make_waiting (), "waiting");
+            stack.add_named (make_waiting (program), "waiting");
             stack.add_named (new Adw.StatusPage () {
                 icon_name = "org.gtorch.Monitor-parameters-symbolic",
                 title = _("No Modules"),
                 description = _("The program has added no module whose parameters could be shown."),
             }, "empty");
             stack.add_named (make_content (), "content");
-            child = stack;
         }
 
         private Gtk.Widget make_content () {

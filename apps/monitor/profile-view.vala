@@ -1,93 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A profile: what took how long, from a trace in Chrome's format, which the profiler writes. */
+/* A profile: what took how long, by the names of a trace's events. */
 
 namespace GTorchMonitor {
-    /* All events of one name and category. Times are in microseconds. */
-    public class ProfileRow : Object {
-        public string name { get; construct; }
-        public string category { get; construct; }
-        public uint64 calls { get; set; }
-        public double total { get; set; }
-        public double longest { get; set; }
-
-        public ProfileRow (string name, string category) {
-            Object (name: name, category: category);
-        }
-
-        public double mean () {
-            return total / calls;
-        }
-    }
-
-    public errordomain ProfileError {
-        INVALID
-    }
-
-    /* Sums up the complete events of a trace, {"traceEvents": [{"ph": "X", "name": …, "dur": …}, …]}, or only
-     * the array. Other events are passed over, and so is what is no event. */
-    public GLib.ListStore summarize_profile (Json.Node? root) throws ProfileError {
-        var rows = new GLib.ListStore (typeof (ProfileRow));
-        var by_name = new HashTable<string, ProfileRow> (str_hash, str_equal);
-        Json.Array? events = null;
-        Json.Node? list = root;
-
-        if (root != null && root.get_node_type () == Json.NodeType.OBJECT)
-            list = root.get_object ().get_member ("traceEvents");
-        if (list != null && list.get_node_type () == Json.NodeType.ARRAY)
-            events = list.get_array ();
-        if (events == null)
-            throw new ProfileError.INVALID (_("This is no trace: it has no list “traceEvents”."));
-        for (uint i = 0; i < events.get_length (); i++) {
-            var node = events.get_element (i);
-
-            if (node.get_node_type () != Json.NodeType.OBJECT)
-                continue;
-            var event = node.get_object ();
-            if (text_member (event, "ph") != "X" || !event.has_member ("dur")
-                || event.get_member ("dur").get_node_type () != Json.NodeType.VALUE)
-                continue;
-            var duration = event.get_member ("dur").get_double ();
-            var name = text_member (event, "name"), category = text_member (event, "cat");
-            var key = category + "\n" + name;
-            var row = by_name[key];
-
-            if (!(duration >= 0) || duration.is_infinity () != 0)
-                continue;
-            if (row == null) {
-                row = new ProfileRow (name, category);
-                by_name[key] = row;
-                rows.append (row);
-            }
-            row.calls++;
-            row.total += duration;
-            row.longest = double.max (row.longest, duration);
-        }
-        if (rows.get_n_items () == 0)
-            throw new ProfileError.INVALID (_("The trace has no events with a duration."));
-        return rows;
-    }
-
-    private string text_member (Json.Object object, string key) {
-        if (!object.has_member (key))
-            return "";
-        var node = object.get_member (key);
-        return node.get_value_type () == typeof (string) ? node.get_string () : "";
-    }
-
     public string time_text (double us) {
         return us < 1000 ? _("%.1f µs").printf (us)
              : us < 1000000 ? _("%.2f ms").printf (us / 1000)
              : us < 1e12 ? _("%.2f s").printf (us / 1000000) : _("%.3g s").printf (us / 1000000);
     }
 
-    public class ProfileView : Adw.Bin {
-        private Gtk.Stack stack = new Gtk.Stack ();
+    public class ProfileView : View {
         private Adw.StatusPage status = new Adw.StatusPage () {
             icon_name = "org.gtorch.Monitor-profile-symbolic",
         };
         private Gtk.SortListModel sorted = new Gtk.SortListModel (null, null);
+
+        private Cancellable cancellable = new Cancellable ();
+
+        /* The text of what was loaded, compressed by gzip, if it was to be kept. */
+        public Bytes? packed { get; private set; }
+
+        /* @waiting is shown until something is loaded. */
+        public ProfileView (Gtk.Widget waiting) {
+            stack.add_named (waiting, "waiting");
+            stack.visible_child_name = "waiting";
+        }
 
         construct {
             var table = new Gtk.ColumnView (new Gtk.NoSelection (sorted));
@@ -107,7 +45,11 @@ namespace GTorchMonitor {
             sorted.sorter = table.sorter;
             stack.add_named (status, "status");
             stack.add_named (new Gtk.ScrolledWindow () { child = table, vexpand = true }, "table");
-            child = stack;
+        }
+
+        /* Ends the loading, whose result nobody sees any more. */
+        public void cancel () {
+            cancellable.cancel ();
         }
 
         private delegate string RowText (ProfileRow row);
@@ -132,25 +74,18 @@ namespace GTorchMonitor {
             stack.visible_child_name = "status";
         }
 
-        /* As the profiler writes it, plain or compressed by gzip. */
-        private async InputStream unpack (InputStream stream) throws Error {
-            var buffered = new BufferedInputStream (stream);
-
-            yield buffered.fill_async (512, Priority.DEFAULT, null);
-            unowned uint8[] begin = buffered.peek_buffer ();
-            if (begin.length < 2 || begin[0] != 0x1f || begin[1] != 0x8b)
-                return buffered;
-            return new ConverterInputStream (buffered, new ZlibDecompressor (ZlibCompressorFormat.GZIP));
-        }
-
-        public async void load (InputStream stream) {
-            var parser = new Json.Parser ();
-
+        public async void load (InputStream stream, bool keeps_text) {
             try {
-                yield parser.load_from_stream_async (yield unpack (stream), null);
-                sorted.model = summarize_profile (parser.get_root ());
+                var trace = yield read_trace (stream, keeps_text, cancellable);
+
+                sorted.model = trace.rows;
+                packed = trace.packed;
                 stack.visible_child_name = "table";
+            } catch (IOError.CANCELLED error) {
+                return;
             } catch (Error error) {
+                sorted.model = null;
+                packed = null;
                 show_message (_("The Profile Cannot Be Shown"), error.message);
             }
         }

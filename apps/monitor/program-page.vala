@@ -5,11 +5,15 @@
  * has come. */
 
 namespace GTorchMonitor {
-    public class ProgramPage : Adw.Bin {
+    public class ProgramPage : Adw.Bin, Staged {
         const uint INTERVAL = 1000; /* ms */
 
         public Program program { get; construct; }
         public Adw.ViewStack views { get; default = new Adw.ViewStack (); }
+
+        public string stage { get { return (views.visible_child as Staged)?.stage ?? ""; } }
+        /* The profile that the program has given, compressed by gzip. */
+        public Bytes? profile_text { get { return profile.packed; } }
 
         private ScalarsView scalars;
         private ParametersView parameters;
@@ -31,7 +35,10 @@ namespace GTorchMonitor {
             add (parameters, "parameters", _("Parameters"), "org.gtorch.Monitor-parameters-symbolic");
             add (memory, "memory", _("Memory"), "org.gtorch.Monitor-memory-symbolic");
             add (profile, "profile", _("Profile"), "org.gtorch.Monitor-profile-symbolic");
-            views.notify["visible-child"].connect (() => update.begin ());
+            views.notify["visible-child"].connect (() => {
+                notify_property ("stage");
+                update.begin ();
+            });
             child = views;
             map.connect (() => {
                 update.begin ();
@@ -43,8 +50,9 @@ namespace GTorchMonitor {
             unmap.connect (() => Source.remove (timer));
         }
 
-        private void add (Gtk.Widget view, string name, string title, string icon) {
+        private void add (Staged view, string name, string title, string icon) {
             views.add_titled (view, name, title).icon_name = icon;
+            view.notify["stage"].connect (() => notify_property ("stage"));
         }
 
         private async void update () {

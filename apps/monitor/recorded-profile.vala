@@ -1,35 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The profile of a running program, with a button that records one. */
+/* The profile of a running program, with buttons that record and save one. */
 
 namespace GTorchMonitor {
-    public class RecordedProfile : Adw.Bin {
+    public class RecordedProfile : Adw.Bin, Staged {
         const double SECONDS = 5;
 
         private Program program;
-        private ProfileView view = new ProfileView () { vexpand = true };
+        private ProfileView view;
         private Gtk.Button button = new Gtk.Button ();
         private Gtk.Label label = new Gtk.Label ("") { xalign = 0, hexpand = true, wrap = true };
         private bool is_recording;
         private bool is_read; /* a profile, or that there is none */
         private uint number;  /* of recordings, when it was read */
 
+        public string stage { get { return view.stage; } }
+        /* The text that the program has given, compressed by gzip. */
+        public Bytes? packed { get { return view.packed; } }
+
         public RecordedProfile (Program program) {
             var bar = new Gtk.Box (HORIZONTAL, 12);
             var box = new Gtk.Box (VERTICAL, 0);
 
+            var save = new Gtk.Button.from_icon_name ("document-save-symbolic") {
+                tooltip_text = _("Save Profile"),
+                action_name = "win.save-profile",
+            };
+
             this.program = program;
+            view = new ProfileView (make_waiting (program)) { vexpand = true };
+            view.notify["stage"].connect (() => notify_property ("stage"));
             bar.margin_top = bar.margin_bottom = 6;
             bar.margin_start = bar.margin_end = 12;
             bar.append (button);
             bar.append (label);
+            bar.append (save);
             box.append (bar);
             box.append (view);
             child = box;
             button.clicked.connect (press);
             show_state ("none", 0, "");
-            view.show_message (_("Waiting for the Program"), _("It has not answered yet."));
             program.notify["is-gone"].connect (show_end);
         }
 
@@ -100,9 +111,10 @@ namespace GTorchMonitor {
         private async void read () throws Error {
             try {
                 var answer = yield program.ask ("GetProfile", null, "(s)");
-                var text = answer.get_child_value (0).get_string ();
+                var text = answer.get_child_value (0).get_data_as_bytes (); /* with a zero byte */
+                var stream = new MemoryInputStream.from_bytes (text.slice (0, (int) text.get_size () - 1));
 
-                yield view.load (new MemoryInputStream.from_bytes (new Bytes (text.data)));
+                yield view.load (stream, true);
             } catch (DBusError.NOT_SUPPORTED error) {
                 view.show_message (_("No Profile"),
                                    _("The program has given no profile, and none was recorded."));

@@ -4,7 +4,7 @@
 /* The numbers of a program, such as its losses, each as a curve. */
 
 namespace GTorchMonitor {
-    public class ScalarsView : Adw.Bin {
+    public class ScalarsView : View {
         const uint PART = 20000; /* values in an answer */
 
         private class Curve {
@@ -26,18 +26,16 @@ namespace GTorchMonitor {
             max_children_per_line = 3,
             valign = START,
         };
-        private Gtk.Stack stack = new Gtk.Stack ();
 
         public ScalarsView (Program program) {
             this.program = program;
-            stack.add_named (make_waiting (), "waiting");
+            stack.add_named (make_waiting (program), "waiting");
             stack.add_named (new Adw.StatusPage () {
                 icon_name = "org.gtorch.Monitor-curve-symbolic",
                 title = _("No Numbers Yet"),
                 description = _("The program has added no numbers, such as the loss of its steps."),
             }, "empty");
             stack.add_named (make_page (box, 1200), "curves");
-            child = stack;
         }
 
         public async void update () throws Error {

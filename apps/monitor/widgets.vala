@@ -54,15 +54,6 @@ namespace GTorchMonitor {
     }
 
     /* A page that scrolls, with its content in the middle. */
-    /* Shown until a program has answered. */
-    public Gtk.Widget make_waiting () {
-        return new Adw.StatusPage () {
-            icon_name = "content-loading-symbolic",
-            title = _("Waiting for the Program"),
-            description = _("It has not answered yet."),
-        };
-    }
-
     public Gtk.ScrolledWindow make_page (Gtk.Widget child, int maximum_size = 900) {
         var clamp = new Adw.Clamp () {
             child = child,

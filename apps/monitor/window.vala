@@ -22,8 +22,14 @@ namespace GTorchMonitor {
             public int section;
             public Gtk.Widget page;
             public Program? program;
+            public bool can_be_removed { get { return program == null ? section == 2 : program.is_gone; } }
 
             private Gtk.Label? below;
+            private Gtk.Button remove = new Gtk.Button.from_icon_name ("window-close-symbolic") {
+                tooltip_text = _("Remove from the List"),
+                action_name = "win.remove",
+                valign = CENTER,
+            };
 
             public Item (string id, int section, Gtk.Widget page, string icon, string title,
                          string? subtitle) {
@@ -43,7 +49,12 @@ namespace GTorchMonitor {
                     text.append (below);
                 }
                 box.append (new Gtk.Image.from_icon_name (icon));
+                text.hexpand = true;
                 box.append (text);
+                remove.action_target = id;
+                remove.visible = can_be_removed;
+                remove.add_css_class ("flat");
+                box.append (remove);
                 box.margin_top = box.margin_bottom = 6;
                 child = box;
                 tooltip_text = title;
@@ -51,8 +62,19 @@ namespace GTorchMonitor {
 
             public void show_state () {
                 below.label = program.state_text ();
+                remove.visible = can_be_removed;
                 if (program.is_gone)
                     child.add_css_class ("dim-label");
+            }
+
+            /* Not by functions that keep the item, which keeps the program. */
+            public void watch () {
+                program.notify["is-gone"].connect (tell);
+                program.notify["is-silent"].connect (tell);
+            }
+
+            private void tell () {
+                (get_root () as Window)?.state_changed (this);
             }
         }
 
@@ -105,6 +127,10 @@ namespace GTorchMonitor {
             var section = new Menu ();
 
             section.append (_("_Open Profile…"), "win.open");
+            section.append (_("_Save Profile…"), "win.save-profile");
+            menu.append_section (null, section);
+            section = new Menu ();
+            section.append (_("_Remove Ended Programs"), "win.remove-ended");
             menu.append_section (null, section);
             section = new Menu ();
             section.append (_("_Keyboard Shortcuts"), "win.show-help-overlay");
@@ -184,11 +210,42 @@ namespace GTorchMonitor {
         private void add_item (Item item) {
             pages.add_child (item.page);
             list.append (item);
+            if (item.page is Staged)
+                item.page.notify["stage"].connect (update_states);
         }
 
         private void remove_item (Item item) {
+            if (pages.visible_child == item.page)
+                show_item ((Item) list.get_row_at_index (int.max (item.get_index () - 1, 0)));
+            if (item.page is ProfileView)
+                ((ProfileView) item.page).cancel ();
             list.remove (item);
             pages.remove (item.page);
+            update_states ();
+        }
+
+        private void remove_ended () {
+            Item? first;
+
+            while ((first = find_ended (null)) != null)
+                remove_item (first);
+        }
+
+        /* The first program of the list that has ended, and whose page is not the given one. */
+        private Item? find_ended (Gtk.Widget? except, out uint n = null) {
+            Item? first = null;
+
+            n = 0;
+            for (int i = 0; list.get_row_at_index (i) != null; i++) {
+                var item = (Item) list.get_row_at_index (i);
+
+                if (item.program == null || !item.program.is_gone)
+                    continue;
+                n++;
+                if (first == null && item.page != except)
+                    first = item;
+            }
+            return first;
         }
 
         private void show_item (Item? item) {
@@ -216,6 +273,10 @@ namespace GTorchMonitor {
             ((SimpleAction) lookup_action ("show")).set_state (item != null ? item.id : "");
             ((SimpleAction) lookup_action ("show-view")).set_state (
                 page != null ? page.views.visible_child_name : "");
+            ((SimpleAction) lookup_action ("stage")).set_state ((pages.visible_child as Staged)?.stage ?? "");
+            ((SimpleAction) lookup_action ("save-profile")).set_enabled (page != null
+                                                                         && page.profile_text != null);
+            ((SimpleAction) lookup_action ("remove-ended")).set_enabled (find_ended (null) != null);
         }
 
         private Item? find (string id) {
@@ -260,37 +321,33 @@ namespace GTorchMonitor {
                                      program.state_text ());
 
                 item.program = program;
-                program.notify["is-gone"].connect (() => state_changed (item));
-                program.notify["is-silent"].connect (() => state_changed (item));
+                item.watch ();
                 add_item (item);
             }
         }
 
         /* The page of a program that has ended stays, with what was read last. */
         private void state_changed (Item item) {
-            Item? first = null;
-            uint n = 0;
+            uint n;
 
             item.show_state ();
             if (pages.visible_child == item.page)
                 title_widget.subtitle = switcher.subtitle = item.program.state_text ();
-            for (int i = 0; list.get_row_at_index (i) != null; i++) {
-                var other = (Item) list.get_row_at_index (i);
-
-                if (other.program == null || !other.program.is_gone)
-                    continue;
-                n++;
-                if (first == null && pages.visible_child != other.page)
-                    first = other;
-            }
+            var first = find_ended (pages.visible_child, out n);
             if (n > MAX_ENDED && first != null)
                 remove_item (first);
+            update_states ();
         }
 
         /* --- profiles --- */
 
         public void open_profile (File file) {
-            var view = new ProfileView ();
+            var waiting = new Adw.StatusPage () {
+                icon_name = "content-loading-symbolic",
+                title = _("Reading the Profile"),
+                description = _("It is being read and summed up."),
+            };
+            var view = new ProfileView (waiting);
             var name = file.get_basename () ?? file.get_uri ();
             var item = new Item ("profile:%u".printf (++n_profiles), 2, view,
                                  "org.gtorch.Monitor-profile-symbolic", name, null);
@@ -302,14 +359,15 @@ namespace GTorchMonitor {
 
         private async void load_profile (File file, ProfileView view) {
             try {
-                yield view.load (yield file.read_async ());
+                yield view.load (yield file.read_async (), false);
             } catch (Error error) {
                 view.show_message (_("The File Cannot Be Read"), error.message);
             }
         }
 
-        private void choose_profile () {
-            var chooser = new Gtk.FileChooserNative (_("Open a Profile"), this, OPEN, _("_Open"), null);
+        private delegate void Chosen (File file);
+
+        private void choose (Gtk.FileChooserNative chooser, owned Chosen chosen) {
             var filter = new Gtk.FileFilter () { name = _("Traces (JSON)") };
 
             filter.add_suffix ("json");
@@ -318,11 +376,39 @@ namespace GTorchMonitor {
             chooser.modal = true;
             chooser.response.connect ((response) => {
                 if (response == Gtk.ResponseType.ACCEPT)
-                    open_profile (chooser.get_file ());
+                    chosen (chooser.get_file ());
                 chooser.destroy ();
             });
             chooser.show ();
             chooser.ref (); /* until destroy () */
+        }
+
+        private void choose_profile () {
+            choose (new Gtk.FileChooserNative (_("Open a Profile"), this, OPEN, _("_Open"), null),
+                    open_profile);
+        }
+
+        /* The trace as the program has given it. */
+        private void choose_saved () {
+            var page = pages.visible_child as ProgramPage;
+
+            if (page == null || page.profile_text == null)
+                return;
+            var text = page.profile_text; /* another one may be recorded meanwhile */
+            var chooser = new Gtk.FileChooserNative (_("Save the Profile"), this, SAVE, _("_Save"), null);
+            chooser.set_current_name ("%s.json".printf (page.program.name.replace ("/", "_")));
+            choose (chooser, (file) => save_profile.begin (text, file));
+        }
+
+        private async void save_profile (Bytes text, File file) {
+            try {
+                yield save_trace (text, file, null);
+            } catch (Error error) {
+                var dialog = new Adw.MessageDialog (this, _("The Profile Could Not Be Saved"), error.message);
+
+                dialog.add_response ("close", _("_Close"));
+                dialog.present ();
+            }
         }
 
         private void add_actions () {
@@ -330,7 +416,11 @@ namespace GTorchMonitor {
             /* Their states tell what is shown. */
             var show = new SimpleAction.stateful ("show", VariantType.STRING, "");
             var show_view = new SimpleAction.stateful ("show-view", VariantType.STRING, "");
+            var stage = new SimpleAction.stateful ("stage", null, "");
             var record = new SimpleAction ("record-profile", null);
+            var save = new SimpleAction ("save-profile", null);
+            var remove = new SimpleAction ("remove", VariantType.STRING);
+            var remove_all = new SimpleAction ("remove-ended", null);
 
             record.activate.connect (() => {
                 var page = pages.visible_child as ProgramPage;
@@ -338,7 +428,19 @@ namespace GTorchMonitor {
                 if (page != null)
                     page.record_profile ();
             });
+            save.activate.connect (choose_saved);
+            remove.activate.connect ((id) => {
+                var item = find (id.get_string ());
+
+                if (item != null && item.can_be_removed)
+                    remove_item (item);
+            });
+            remove_all.activate.connect (remove_ended);
             add_action (record);
+            add_action (save);
+            add_action (remove);
+            add_action (remove_all);
+            add_action (stage);
             open.activate.connect (() => choose_profile ());
             show.activate.connect ((id) => show_item (find (id.get_string ())));
             show_view.activate.connect ((name) => {

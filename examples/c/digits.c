@@ -177,8 +177,8 @@ draw_losses (GArray *losses, GError **error)
     return FALSE;
   gtorch_plot_axes_set_x_label (axes, "epoch");
   gtorch_plot_axes_set_y_label (axes, "loss");
-  gtorch_plot_axes_set_y_scale (axes, GTORCH_PLOT_SCALE_LOG);
-  return gtorch_plot_figure_save (figure, file, NULL, error);
+  return gtorch_plot_axes_set_y_scale (axes, GTORCH_PLOT_SCALE_LOG, error)
+         && gtorch_plot_figure_save (figure, file, NULL, error);
 }
 
 /* Draws the digits that were misread, and beside that picture one of the losses. */

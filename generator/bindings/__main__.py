@@ -6,6 +6,7 @@
     bindings signatures OPS.json KNOWN.json OUTPUT.py    the arguments of operations, for inspect
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
     bindings calls GIR DEFAULTS.toml OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
+    bindings python-calls GIR DEFAULTS.toml OPS.json OUTPUT.py    the same for _gtorch_checked.py of Python
     bindings gjs-overrides DEFAULTS.toml OUTPUT.js GIR...    the overrides of a library beside this one, whose GIR
                                           is the first, before those of what it includes
     bindings python-overrides DEFAULTS.toml OUTPUT.py GIR...    the same for Python
@@ -47,6 +48,7 @@ COMMANDS = {
         for name, module in (('mixin', mixin), ('signatures', signatures))
     },
     'calls': (4, 4, calls.emit),
+    'python-calls': (4, 4, calls.emit_python),
     'gjs-overrides': (3, 9, functools.partial(calls.emit_overrides, 'javascript', calls.show_javascript)),
     'python-overrides': (3, 9, functools.partial(calls.emit_overrides, 'python', calls.show_python)),
     'definitions': (3, 9, typescript.emit_library),

@@ -41,6 +41,8 @@ INTERFACES = ('Gio.ListModel',)
 OF_GIO = ('Gio.AsyncResult', 'Gio.Cancellable', 'Gio.InputStream', 'Gio.OutputStream')
 # What programs may give as something simpler: names of devices and files, texts for bytes, numbers for sizes.
 CONVERTED = {'Device': 'device', 'Factors': 'factors', 'GLib.Bytes': 'bytes', 'Gio.File': 'file', 'Size': 'size'}
+# Classes whose functions Python checks by a table: they have no overrides.
+CHECKED = ('CSVLog', 'EventWriter', 'Exporter', 'JSONLog', 'Log', 'ProfileList', 'ProfileRange', 'Profiler')
 # gjs takes any object for a context, and crashes.
 CONTEXT = 'cairo.Context'
 # gjs takes what is missing in an array of these as NULL.
@@ -237,6 +239,38 @@ def emit(gir, defaults, ops, file):
         '// positions of functions that C calls, and the virtual functions of classes.',
         '/* exported classes functions owners vfuncs */',
         *(f'var {key} = {json.dumps(value)};' for key, value in table([gir], load(ops), Table(defaults)).items()),
+    ]
+    write(file, '\n'.join(lines))
+
+
+def files_of(entries):
+    """Returns position and name of the arguments that are files, by the names of functions."""
+    found = {}
+    for name, one in entries.items():
+        files = [(position, argument) for position, argument, kind in one.get('args', ()) if kind == 'file']
+        found |= {name: files} if files else {}
+    return found
+
+
+def emit_python(gir, defaults, ops, file):
+    """Writes the tables for Python: of classes that it checks, without functions that take functions."""
+    known = table([gir], load(ops), Table(defaults))
+    files, checked = {'': files_of(known['functions'])}, {}
+    for owner, parts in known['owners'].items():
+        if owner in CHECKED:
+            checked[owner] = {
+                key: {name: one for name, one in entries.items() if 'given' in one or 'callbacks' not in one}
+                for key, entries in parts.items()
+            }
+        elif found := files_of({**parts['methods'], **parts['statics']}):
+            files[owner] = found
+    lines = [
+        '# SPDX-FileCopyrightText: The GTorch authors',
+        '# SPDX-License-Identifier: LGPL-2.1-or-later',
+        '"""Written by generator/bindings: what _gtorch_checked.py checks."""',
+        '',
+        f'FILES = {show_python(files)}',
+        f'CHECKED = {show_python(checked)}',
     ]
     write(file, '\n'.join(lines))
 

@@ -25,7 +25,8 @@ class Functions:
         try:
             return inspect.signature(value)
         except (TypeError, ValueError):
-            return None
+            wrapped = getattr(value, '__wrapped__', None)
+            return self.signature(wrapped) if is_info(wrapped) else None
 
     def infos(self, value):
         """The types of the arguments of a function of the typelib by their names, and that of the result."""

@@ -205,13 +205,17 @@ fill_pixels (const Paint *paint, const gdouble *values, guint8 *pixels)
   const Layout *layout = &paint->layout;
   const gsize n = (gsize) layout->height * layout->width;
   const gsize step = layout->is_last ? layout->n_channels : 1, next = layout->is_last ? 1 : n;
-  gdouble low = 0, high = layout->unit, scale;
+  gdouble low = 0, high = layout->unit, unit, scale;
 
   if (paint->fit_range)
     find_range (paint, values, &low, &high);
   low = isnan (paint->minimum) ? low : paint->minimum;
   high = isnan (paint->maximum) ? high : paint->maximum;
-  scale = high > low ? 1 / (high - low) : 0;
+  /* a power of two: the difference of two finite numbers may be infinite, or have no digits */
+  unit = MAX (fabs (low), fabs (high)) > 1e300    ? 0x1p-10
+         : MAX (fabs (low), fabs (high)) < 1e-280 ? 0x1p200
+                                                  : 1;
+  scale = high > low ? 1 / (high * unit - low * unit) : 0;
 
   for (gsize i = 0; i < n; i++)
     {
@@ -220,7 +224,7 @@ fill_pixels (const Paint *paint, const gdouble *values, guint8 *pixels)
 
       if (layout->n_channels == 1)
         {
-          const gdouble part = (from[0] - low) * scale;
+          const gdouble part = (from[0] * unit - low * unit) * scale;
           gdouble red, green, blue;
 
           gtorch_plot_colormap_get_color (paint->colormap, part, &red, &green, &blue);
@@ -231,7 +235,7 @@ fill_pixels (const Paint *paint, const gdouble *values, guint8 *pixels)
           continue;
         }
       for (guint c = 0; c < 3; c++)
-        to[c] = to_byte ((from[c * next] - low) * scale);
+        to[c] = to_byte ((from[c * next] * unit - low * unit) * scale);
       to[3] = layout->n_channels == 4 ? to_byte (from[3 * next] / layout->unit) : 255;
     }
 }

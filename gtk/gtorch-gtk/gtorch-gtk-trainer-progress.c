@@ -15,10 +15,12 @@
  * Shows how far a [class@GTorch.Trainer] is: a bar, a line with epoch, step, loss and speed, and a
  * button that cancels the run.
  *
- * [method@TrainerProgress.run_async] begins a run that the button cancels. A program that begins runs
- * itself may pass [property@TrainerProgress:cancellable] to them: the button cancels it, and ends a run that
- * has another cancellable, or none, by [method@GTorch.Trainer.stop]. The line tells if a run has failed, with
- * its error, or was cancelled by the button.
+ * [method@TrainerProgress.run_async] begins a run that the button cancels, also after another trainer or
+ * another cancellable was set. A program that begins runs itself may pass
+ * [property@TrainerProgress:cancellable] to them: the button cancels it, and ends a run that has another
+ * cancellable, or none, by [method@GTorch.Trainer.stop]. The line tells if a run has failed, with its error,
+ * was cancelled by the button, or has stopped before all of its steps, and whether the widget's run goes on
+ * while another trainer is shown.
  *
  * ```c
  * progress = gtorch_gtk_trainer_progress_new (trainer);
@@ -30,6 +32,13 @@
 
 #define POLL_INTERVAL 100
 
+/* That run_async () has begun. */
+typedef struct
+{
+  GTorchTrainer *trainer;
+  GCancellable *cancellable;
+} Run;
+
 struct _GTorchGtkTrainerProgress
 {
   GtkWidget parent_instance;
@@ -39,7 +48,7 @@ struct _GTorchGtkTrainerProgress
   guint timeout;
   gint64 idle_step; /* the step before the run */
   gboolean is_running;
-  gboolean is_own;        /* the run was begun by run_async () */
+  GPtrArray *runs;        /* of Run: those that go on, maybe behind another trainer */
   gboolean is_asked;      /* the button has asked the run to end */
   gboolean was_cancelled; /* the cancellable was, before the run */
   gboolean has_loss;      /* a step has been seen, so that a loss of NaN is one */
@@ -58,19 +67,68 @@ static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchGtkTrainerProgress, gtorch_gtk_trainer_progress, GTK_TYPE_WIDGET)
 
+static void
+run_free (gpointer data)
+{
+  Run *run = data;
+
+  g_object_unref (run->trainer);
+  g_object_unref (run->cancellable);
+  g_free (run);
+}
+
+/* The widget's own run of the trainer that is shown, or NULL. */
+static const Run *
+find_run (GTorchGtkTrainerProgress *self)
+{
+  for (guint i = 0; i < self->runs->len; i++)
+    if (((const Run *) self->runs->pdata[i])->trainer == self->trainer)
+      return self->runs->pdata[i];
+  return NULL;
+}
+
 static gboolean
 is_cancelling (GTorchGtkTrainerProgress *self)
 {
-  return self->is_asked || (!self->was_cancelled && g_cancellable_is_cancelled (self->cancellable));
+  const Run *own = find_run (self);
+
+  return self->is_asked || (own != NULL && g_cancellable_is_cancelled (own->cancellable))
+         || (!self->was_cancelled && g_cancellable_is_cancelled (self->cancellable));
 }
 
-static gchar *
-describe (GTorchGtkTrainerProgress *self)
+/* How many of the widget's runs go on behind another trainer; has_all: with those that were cancelled. */
+static guint
+count_hidden (GTorchGtkTrainerProgress *self, gboolean has_all)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < self->runs->len; i++)
+    {
+      const Run *run = self->runs->pdata[i];
+
+      n += run->trainer != self->trainer
+           && (has_all || !g_cancellable_is_cancelled (run->cancellable));
+    }
+  return n;
+}
+
+/* Whether all steps are done that the trainer was to do. */
+static gboolean
+is_complete (GTorchTrainer *trainer)
+{
+  gint64 n_epochs, max_steps;
+
+  g_object_get (trainer, "n-epochs", &n_epochs, "max-steps", &max_steps, NULL);
+  return gtorch_trainer_get_epoch (trainer) >= n_epochs
+         || (max_steps > 0 && gtorch_trainer_get_step (trainer) >= max_steps);
+}
+
+static void
+describe_trainer (GTorchGtkTrainerProgress *self, GString *text)
 {
   const gdouble loss = gtorch_trainer_get_loss (self->trainer);
   const gdouble throughput = gtorch_trainer_get_throughput (self->trainer);
   const gint64 step = gtorch_trainer_get_step (self->trainer);
-  GString *text = g_string_new (NULL);
 
   if (self->is_running && is_cancelling (self))
     g_string_append (text, _ ("Cancelling…"));
@@ -87,6 +145,20 @@ describe (GTorchGtkTrainerProgress *self)
     g_string_append_printf (text, _ ("  ·  %.0f samples/s"), throughput);
   if (self->outcome != NULL)
     g_string_append_printf (text, "  ·  %s", self->outcome);
+}
+
+static gchar *
+describe (GTorchGtkTrainerProgress *self)
+{
+  GString *text = g_string_new (NULL);
+
+  if (self->trainer != NULL)
+    describe_trainer (self, text);
+  if (count_hidden (self, TRUE) > 0)
+    g_string_append_printf (text, "%s%s", text->len > 0 ? "  ·  " : "",
+                            count_hidden (self, FALSE) > 0
+                                ? _ ("the run of another trainer goes on")
+                                : _ ("cancelling the run of another trainer…"));
   return g_string_free (text, FALSE);
 }
 
@@ -108,8 +180,13 @@ follow (GTorchGtkTrainerProgress *self, gboolean is_running)
       take_outcome (self, NULL);
       self->was_cancelled = g_cancellable_is_cancelled (self->cancellable);
     }
-  else if (!is_running && self->is_running && self->outcome == NULL && is_cancelling (self))
-    take_outcome (self, g_strdup (_ ("cancelled")));
+  else if (!is_running && self->is_running && self->outcome == NULL)
+    {
+      if (is_cancelling (self))
+        take_outcome (self, g_strdup (_ ("cancelled")));
+      else if (self->trainer != NULL && !is_complete (self->trainer))
+        take_outcome (self, g_strdup (_ ("stopped")));
+    }
   if (self->trainer != NULL
       && (!isnan (gtorch_trainer_get_loss (self->trainer))
           || ((is_running || self->is_running) && step > self->idle_step)))
@@ -117,7 +194,7 @@ follow (GTorchGtkTrainerProgress *self, gboolean is_running)
   if (!is_running)
     {
       self->idle_step = step;
-      self->is_own = self->is_asked = FALSE;
+      self->is_asked = FALSE;
     }
   self->is_running = is_running;
 }
@@ -135,14 +212,15 @@ update (GTorchGtkTrainerProgress *self)
       return; /* it is disposed */
     }
   follow (self, is_running);
-  text = self->trainer != NULL ? describe (self) : g_strdup ("");
+  text = describe (self);
   gtk_progress_bar_set_fraction (GTK_PROGRESS_BAR (self->bar),
                                  self->trainer != NULL
                                      ? CLAMP (gtorch_trainer_get_progress (self->trainer), 0, 1)
                                      : 0);
   gtk_label_set_text (GTK_LABEL (self->label), text);
   gtk_widget_set_tooltip_text (self->label, self->outcome);
-  gtk_widget_set_sensitive (self->button, is_running && !is_cancelling (self));
+  gtk_widget_set_sensitive (self->button, (is_running && !is_cancelling (self))
+                                              || count_hidden (self, FALSE) > 0);
   if (has_changed)
     g_object_notify_by_pspec (G_OBJECT (self), props[PROP_RUNNING]);
 }
@@ -166,16 +244,27 @@ on_timeout (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-/* A run that has this cancellable sees it before it sees that it is to stop, and ends as a cancelled one. */
+/* A run that has this cancellable sees it before it sees that it is to stop, and ends as a cancelled one. The
+ * run that is shown comes first, then those behind it. */
 static void
 on_cancel (GTorchGtkTrainerProgress *self)
 {
   const gboolean is_running = self->trainer != NULL && gtorch_trainer_is_running (self->trainer);
 
-  self->is_asked = is_running;
-  g_cancellable_cancel (self->cancellable);
-  if (is_running && !self->is_own)
-    gtorch_trainer_stop (self->trainer);
+  if (is_running && !is_cancelling (self))
+    {
+      const Run *own = find_run (self);
+
+      self->is_asked = TRUE;
+      g_cancellable_cancel (self->cancellable);
+      if (own != NULL)
+        g_cancellable_cancel (own->cancellable);
+      else
+        gtorch_trainer_stop (self->trainer);
+    }
+  else
+    for (guint i = 0; i < self->runs->len; i++)
+      g_cancellable_cancel (((const Run *) self->runs->pdata[i])->cancellable);
   update (self);
 }
 
@@ -244,7 +333,15 @@ gtorch_gtk_trainer_progress_dispose (GObject *object)
   self->bar = self->label = self->button = NULL;
   g_clear_object (&self->cancellable);
   g_clear_pointer (&self->outcome, g_free);
+  g_ptr_array_set_size (self->runs, 0);
   G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->dispose (object);
+}
+
+static void
+gtorch_gtk_trainer_progress_finalize (GObject *object)
+{
+  g_ptr_array_unref (GTORCH_GTK_TRAINER_PROGRESS (object)->runs);
+  G_OBJECT_CLASS (gtorch_gtk_trainer_progress_parent_class)->finalize (object);
 }
 
 static void
@@ -256,6 +353,7 @@ gtorch_gtk_trainer_progress_class_init (GTorchGtkTrainerProgressClass *klass)
   object_class->get_property = gtorch_gtk_trainer_progress_get_property;
   object_class->set_property = gtorch_gtk_trainer_progress_set_property;
   object_class->dispose = gtorch_gtk_trainer_progress_dispose;
+  object_class->finalize = gtorch_gtk_trainer_progress_finalize;
   widget_class->map = gtorch_gtk_trainer_progress_map;
   widget_class->unmap = gtorch_gtk_trainer_progress_unmap;
   /**
@@ -298,6 +396,7 @@ gtorch_gtk_trainer_progress_init (GTorchGtkTrainerProgress *self)
   GtkLayoutManager *layout = gtk_widget_get_layout_manager (GTK_WIDGET (self));
 
   self->cancellable = g_cancellable_new ();
+  self->runs = g_ptr_array_new_with_free_func (run_free);
   self->bar = gtk_progress_bar_new ();
   self->label = gtorch_gtk_label_new (NULL, "numeric");
   self->button = gtk_button_new_with_mnemonic (_ ("_Cancel"));
@@ -355,7 +454,8 @@ gtorch_gtk_trainer_progress_get_trainer (GTorchGtkTrainerProgress *self)
  * @self: a progress widget
  * @trainer: (nullable): a trainer whose signals are emitted in the main context of GTK, or %NULL
  *
- * Sets the trainer.
+ * Sets the trainer. A run that the widget has begun goes on behind another one: the line tells of it, and the
+ * button cancels it.
  *
  * Since: 0.1
  */
@@ -363,6 +463,7 @@ void
 gtorch_gtk_trainer_progress_set_trainer (GTorchGtkTrainerProgress *self, GTorchTrainer *trainer)
 {
   static const gchar *const names[] = { "notify::step", "notify::progress", "notify::loss" };
+  gboolean was_running;
 
   g_return_if_fail (GTORCH_GTK_IS_TRAINER_PROGRESS (self));
   g_return_if_fail (trainer == NULL || GTORCH_IS_TRAINER (trainer));
@@ -376,9 +477,12 @@ gtorch_gtk_trainer_progress_set_trainer (GTorchGtkTrainerProgress *self, GTorchT
   if (trainer != NULL)
     g_signal_connect_swapped (trainer, "failed", G_CALLBACK (on_failed), self);
   self->idle_step = trainer != NULL ? gtorch_trainer_get_step (trainer) : 0;
-  self->is_own = self->is_asked = self->has_loss = FALSE;
+  was_running = self->is_running;
+  self->is_asked = self->has_loss = self->is_running = FALSE;
   take_outcome (self, NULL);
   update (self);
+  if (was_running && !self->is_running)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_RUNNING]);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_TRAINER]);
 }
 
@@ -450,6 +554,7 @@ ran (GObject *object, GAsyncResult *result, gpointer data)
   GError *error = NULL;
   const gboolean has_ended = gtorch_trainer_run_finish (trainer, result, &error);
 
+  g_ptr_array_remove (self->runs, g_task_get_task_data (task)); /* NULL: it was refused */
   /* a run that was refused, as another one goes on, is none */
   if (!has_ended && trainer == self->trainer && !gtorch_trainer_is_running (trainer))
     {
@@ -493,9 +598,13 @@ gtorch_gtk_trainer_progress_run_async (GTorchGtkTrainerProgress *self, GAsyncRea
   if (!gtorch_trainer_is_running (
           self->trainer)) /* otherwise the trainer refuses, and the other run goes on */
     {
+      Run *run = g_new (Run, 1);
+
       gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
       follow (self, FALSE);
-      self->is_own = TRUE;
+      *run = (Run){ g_object_ref (self->trainer), g_object_ref (self->cancellable) };
+      g_ptr_array_add (self->runs, run);
+      g_task_set_task_data (task, run, NULL); /* which is the array's */
     }
   gtorch_trainer_run_async (self->trainer, self->cancellable, ran, g_steal_pointer (&task));
   update (self);

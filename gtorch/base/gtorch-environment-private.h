@@ -53,6 +53,11 @@ gboolean gtorch_env_is_on (const gchar *name);
 /* Whether there is one that counts for nothing, because the process is privileged. */
 gboolean gtorch_env_is_ignored (const gchar *name);
 
+/* The names of the variables that begin with one of the prefixes. */
+GStrv gtorch_env_list (const gchar *const *prefixes);
+/* Removes those of them that are not in the list: what a library has set for its own processes. */
+void gtorch_env_keep_only (const gchar *const *prefixes, GStrv names);
+
 /* dlopen (): in a privileged process only of full paths, and of names that the system's loader looks for. A
  * failure is to be read with gtorch_library_error (). */
 gpointer gtorch_library_open (const gchar *path, int flags);

@@ -214,6 +214,34 @@ gtorch_env_is_ignored (const gchar *name)
   return gtorch_is_privileged () && g_getenv (name) != NULL;
 }
 
+GStrv
+gtorch_env_list (const gchar *const *prefixes)
+{
+  g_auto (GStrv) all = g_listenv ();
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
+  gsize i, k;
+
+  for (i = 0; all[i] != NULL; i++)
+    for (k = 0; prefixes[k] != NULL; k++)
+      if (g_str_has_prefix (all[i], prefixes[k]))
+        {
+          g_strv_builder_add (builder, all[i]);
+          break;
+        }
+  return g_strv_builder_end (builder);
+}
+
+void
+gtorch_env_keep_only (const gchar *const *prefixes, GStrv names)
+{
+  g_auto (GStrv) now = gtorch_env_list (prefixes);
+  gsize i;
+
+  for (i = 0; now[i] != NULL; i++)
+    if (!g_strv_contains ((const gchar *const *) names, now[i]))
+      g_unsetenv (now[i]);
+}
+
 gpointer
 gtorch_library_open (const gchar *path, int flags)
 {

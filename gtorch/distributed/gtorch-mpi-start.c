@@ -83,7 +83,7 @@ typedef struct
   GCond changed;
   gboolean is_under_way, is_ready;
   gboolean was_launched; /* before MPI started */
-  GStrv environment;     /* at that time */
+  GStrv variables;       /* of MPI's, at that time */
   GTorchMpiEnd before_end;
   gint rank, size;
   gchar message[MESSAGE];
@@ -97,30 +97,14 @@ gtorch_mpi_is_launched (void)
   gboolean result;
 
   g_mutex_lock (&start.lock);
-  result = start.environment != NULL ? start.was_launched : has_variables ();
+  result = start.variables != NULL ? start.was_launched : has_variables ();
   g_mutex_unlock (&start.lock);
   return result;
 }
 
 /* MPI sets variables in a process that nobody has launched, by which its children would take themselves for
  * ranks. */
-static void
-drop_variables (void)
-{
-  static const gchar *const prefixes[] = { "OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_" };
-  g_auto (GStrv) environment = g_get_environ ();
-  gsize i, k;
-
-  for (i = 0; environment[i] != NULL; i++)
-    {
-      g_auto (GStrv) parts = g_strsplit (environment[i], "=", 2);
-
-      for (k = 0; k < G_N_ELEMENTS (prefixes); k++)
-        if (g_str_has_prefix (parts[0], prefixes[k])
-            && g_environ_getenv (start.environment, parts[0]) == NULL)
-          g_unsetenv (parts[0]);
-    }
-}
+static const gchar *const prefixes[] = { "OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", NULL };
 
 static gpointer
 run_start (gpointer data)
@@ -133,7 +117,7 @@ run_start (gpointer data)
 
   g_mutex_lock (&start.lock);
   if (!start.was_launched)
-    drop_variables ();
+    gtorch_env_keep_only (prefixes, start.variables);
   start.rank = rank;
   start.size = size;
   g_strlcpy (start.message, message, sizeof start.message);
@@ -197,10 +181,10 @@ gtorch_mpi_start (const GTorchMpiMeeting *meeting, GTorchMpiEnd before_end, gint
       GThread *thread;
 
       start.before_end = before_end;
-      if (start.environment == NULL)
+      if (start.variables == NULL)
         {
           start.was_launched = has_variables ();
-          start.environment = g_get_environ ();
+          start.variables = gtorch_env_list (prefixes);
         }
       thread = g_thread_try_new ("gtorch-mpi-start", run_start, (gpointer) mpi, error);
       start.is_under_way = result = thread != NULL;

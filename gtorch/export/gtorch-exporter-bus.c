@@ -23,6 +23,7 @@
 
 #define MAX_WAITING 64 /* statistics */
 #define MAX_BINS    1000
+#define MAX_CLOSING 1000 /* ms */
 
 /* --- forks --- */
 
@@ -343,16 +344,54 @@ own_name (GDBusConnection *bus, const gchar *name, GCancellable *cancellable, GE
   return FALSE;
 }
 
+static void
+on_closed (GDBusConnection *bus, gboolean is_lost, GError *error, gpointer data)
+{
+  GTorchExport *self = data;
+
+  g_atomic_int_set (&self->is_closed, TRUE);
+}
+
+static gboolean
+on_limit (gpointer data)
+{
+  *(gboolean *) data = TRUE;
+  return G_SOURCE_REMOVE;
+}
+
+/* Closes the bus, which lives until it has told of that in the context that it was made in. Of the program's
+ * contexts nobody knows whether they run: this one, where no thread answers any more, does until then. */
+static void
+close_bus (GTorchExport *self, GDBusConnection *bus, GMainContext *context)
+{
+  g_autoptr (GSource) limit = g_timeout_source_new (MAX_CLOSING);
+  gboolean is_over = FALSE;
+
+  g_dbus_connection_close_sync (bus, NULL, NULL);
+  g_source_set_callback (limit, on_limit, &is_over, NULL);
+  g_source_attach (limit, context);
+  while (!is_over && !g_atomic_int_get (&self->is_closed))
+    g_main_context_iteration (context, TRUE);
+  g_source_destroy (limit);
+  g_signal_handlers_disconnect_by_data (bus, self);
+}
+
 /* Connects, with the object registered for the context. Not under a lock: this waits for the bus. */
 static GDBusConnection *
 connect_to_bus (GTorchExport *self, GMainContext *context, guint *registration, gchar **name,
                 GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GDBusConnection) bus = open_bus (cancellable, error);
+  g_autoptr (GDBusConnection) bus = NULL;
 
-  if (bus == NULL)
-    return NULL;
   g_main_context_push_thread_default (context);
+  bus = open_bus (cancellable, error);
+  if (bus == NULL)
+    {
+      g_main_context_pop_thread_default (context);
+      return NULL;
+    }
+  g_atomic_int_set (&self->is_closed, FALSE);
+  g_signal_connect (bus, "closed", G_CALLBACK (on_closed), self);
   *registration =
       g_dbus_connection_register_object (bus, GTORCH_EXPORT_PATH,
                                          (GDBusInterfaceInfo *) &org_gtorch_program1_interface,
@@ -362,13 +401,14 @@ connect_to_bus (GTorchExport *self, GMainContext *context, guint *registration, 
   if (*registration == 0)
     {
       gtorch_export_unref (self);
+      close_bus (self, bus, context);
       return NULL;
     }
   *name = make_name (bus);
   if (own_name (bus, *name, cancellable, error))
     return g_steal_pointer (&bus);
   g_dbus_connection_unregister_object (bus, *registration);
-  g_dbus_connection_close_sync (bus, NULL, NULL);
+  close_bus (self, bus, context);
   g_clear_pointer (name, g_free);
   return NULL;
 }
@@ -460,7 +500,7 @@ gtorch_export_stop (GTorchExport *self)
   g_thread_join (thread);
   gtorch_export_end_profile (self);
   g_thread_pool_free (pool, FALSE, FALSE); /* what waits ends at once, with an error */
-  g_dbus_connection_close_sync (bus, NULL, NULL);
+  close_bus (self, bus, context);
   g_object_unref (bus);
   g_main_context_unref (context);
 }

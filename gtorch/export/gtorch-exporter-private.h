@@ -92,6 +92,7 @@ typedef struct
   GThreadPool *pool; /* computes statistics */
   guint registration;
   gint is_stopped;       /* atomic */
+  gint is_closed;        /* the bus, and its signal was emitted; atomic */
   gint n_waiting;        /* statistics that wait; atomic */
   gint refuses_profiles; /* atomic */
   gboolean is_child;     /* this process is a child, in which there is no thread */

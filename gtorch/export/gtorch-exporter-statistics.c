@@ -22,16 +22,27 @@
 typedef struct
 {
   guint64 n, non_finite;
-  gdouble low, high, sum, squares;
-  gdouble mean; /* of the first pass, about which the second one sums */
-  gdouble deviations;
-  guint64 *counts; /* NULL in the first pass */
+  gdouble low, high;
+  long double sum, squares; /* whose exponents are larger than those of doubles */
+  gdouble mean;             /* of the first pass, about which the second one sums */
+  gdouble deviations;       /* in squares of units */
+  guint64 *counts;          /* NULL in the first pass */
   guint n_bins;
 } Numbers;
+
+/* A power of two by which numbers are multiplied: sums of their squares are then neither infinite nor 0. */
+static gdouble
+find_unit (gdouble low, gdouble high)
+{
+  const gdouble largest = MAX (fabs (low), fabs (high));
+
+  return largest > 1e150 ? 0x1p-600 : largest < 1e-150 ? 0x1p600 : 1;
+}
 
 static void
 measure (Numbers *self, const gdouble *values, gsize n)
 {
+  gdouble low = INFINITY, high = -INFINITY, unit, sum = 0, squares = 0;
   gsize i;
 
   self->n += n;
@@ -44,27 +55,42 @@ measure (Numbers *self, const gdouble *values, gsize n)
           self->non_finite++;
           continue;
         }
-      self->low = MIN (self->low, x);
-      self->high = MAX (self->high, x);
-      self->sum += x;
-      self->squares += x * x;
+      low = MIN (low, x);
+      high = MAX (high, x);
     }
+  if (low > high)
+    return;
+  self->low = MIN (self->low, low);
+  self->high = MAX (self->high, high);
+  unit = find_unit (low, high);
+  for (i = 0; i < n; i++)
+    if (isfinite (values[i]))
+      {
+        const gdouble x = values[i] * unit;
+
+        sum += x;
+        squares += x * x;
+      }
+  self->sum += (long double) sum / unit;
+  self->squares += (long double) squares / unit / unit;
 }
 
 static void
 count (Numbers *self, const gdouble *values, gsize n)
 {
-  const gdouble width = self->high - self->low;
+  const gdouble unit = find_unit (self->low, self->high);
+  const gdouble low = self->low * unit, mean = self->mean * unit;
+  const gdouble width = self->high * unit - low;
   gsize i;
 
   for (i = 0; i < n; i++)
     {
-      gdouble x = values[i], place;
+      gdouble x = values[i] * unit, place;
 
-      if (!isfinite (x))
+      if (!isfinite (values[i]))
         continue;
-      self->deviations += (x - self->mean) * (x - self->mean);
-      place = width > 0 ? (x - self->low) / width * self->n_bins : 0;
+      self->deviations += (x - mean) * (x - mean);
+      place = width > 0 ? (x - low) / width * self->n_bins : 0;
       self->counts[(guint) CLAMP (place, 0, self->n_bins - 1)]++;
     }
 }
@@ -118,8 +144,9 @@ build (GVariantBuilder *builder, const Numbers *numbers)
   add_double (builder, "minimum", numbers->low);
   add_double (builder, "maximum", numbers->high);
   add_double (builder, "mean", numbers->mean);
-  add_double (builder, "standard-deviation", sqrt (numbers->deviations / n_finite));
-  add_double (builder, "norm", sqrt (numbers->squares));
+  add_double (builder, "standard-deviation",
+              sqrt (numbers->deviations / n_finite) / find_unit (numbers->low, numbers->high));
+  add_double (builder, "norm", (gdouble) sqrtl (numbers->squares));
   g_variant_builder_add (builder, "{sv}", "counts",
                          g_variant_new_fixed_array (G_VARIANT_TYPE_UINT64, numbers->counts,
                                                     numbers->n_bins, sizeof (guint64)));
@@ -156,8 +183,9 @@ compute (GTorchImpl *impl, guint n_bins, const gint *is_stopped, GVariantBuilder
     }
   if (whole == NULL || !read_parts (whole, buffer, measure, &numbers, is_stopped, error))
     return FALSE;
-  numbers.mean =
-      numbers.n > numbers.non_finite ? numbers.sum / (numbers.n - numbers.non_finite) : 0;
+  numbers.mean = numbers.n > numbers.non_finite
+                     ? (gdouble) (numbers.sum / (long double) (numbers.n - numbers.non_finite))
+                     : 0;
   if (!read_parts (whole, buffer, count, &numbers, is_stopped, error))
     return FALSE;
   build (builder, &numbers);

@@ -11,6 +11,7 @@
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "base/gtorch-json-private.h"
+#include "base/gtorch-program-private.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-text-private.h"
 #include "export/gtorch-exporter-private.h"
@@ -87,38 +88,13 @@ gtorch_export_unref (GTorchExport *self)
   g_free (self);
 }
 
-/* The program's name, or that of its script where an interpreter runs it. */
-static gchar *
-find_program_name (void)
-{
-  g_autofree gchar *text = NULL;
-  g_autofree gchar *name = NULL;
-  gsize length = 0;
-  const gchar *argument;
-
-  if (!g_file_get_contents ("/proc/self/cmdline", &text, &length, NULL) || length == 0)
-    return g_strdup (g_get_prgname () != NULL ? g_get_prgname () : "GTorch");
-  argument = text;
-  name = g_path_get_basename (argument);
-  if (g_str_has_prefix (name, "python") || g_str_has_prefix (name, "gjs"))
-    {
-      argument += strlen (argument) + 1;
-      if (argument < text + length && argument[0] != '-' && argument[0] != '\0')
-        {
-          g_free (name);
-          name = g_path_get_basename (argument);
-        }
-    }
-  return g_utf8_make_valid (name, -1);
-}
-
 static GTorchExport *
 gtorch_export_new (const gchar *name)
 {
   GTorchExport *self = g_new0 (GTorchExport, 1);
 
   self->ref_count = 1;
-  self->program = name != NULL ? g_utf8_make_valid (name, -1) : find_program_name ();
+  self->program = name != NULL ? g_utf8_make_valid (name, -1) : gtorch_program_dup_name ();
   self->started = g_get_real_time ();
   self->modules = g_ptr_array_new_with_free_func (gtorch_exported_module_unref);
   self->scalars = g_ptr_array_new_with_free_func (scalar_free);
@@ -624,17 +600,46 @@ gtorch_exporter_add_trainer (GTorchExporter *self, const gchar *name, GTorchTrai
          && gtorch_trainer_add_log (trainer, GTORCH_LOG (self), error);
 }
 
+static gboolean
+check_trace (const GTorchJsonNode *root, GError **error)
+{
+  const GTorchJsonNode *events =
+      root->kind == GTORCH_JSON_ARRAY ? root : gtorch_json_lookup (root, "traceEvents");
+  guint i = 0;
+
+  if (events == NULL || events->kind != GTORCH_JSON_ARRAY)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                   _ ("exporter_set_profile: the text is %s, it must be a trace: a list of events, "
+                      "or "
+                      "an object with the list as “traceEvents”"),
+                   root->kind == GTORCH_JSON_OBJECT ? _ ("an object without that list")
+                                                    : gtorch_json_kind_name (root));
+      return FALSE;
+    }
+  for (const GTorchJsonNode *event = events->first; event != NULL; event = event->next, i++)
+    if (event->kind != GTORCH_JSON_OBJECT)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                     _ ("exporter_set_profile: event %u of the trace is %s, it must be an object"),
+                     i, gtorch_json_kind_name (event));
+        return FALSE;
+      }
+  return TRUE;
+}
+
 /**
  * gtorch_exporter_set_profile:
  * @self: an exporter
- * @json: (nullable): a profile in JSON, such as a Chrome trace; %NULL for none
+ * @json: (nullable): a trace in Chrome's format: an object in JSON with a list `traceEvents` of objects, or
+ *   only the list; %NULL for none
  * @error: return location for an error
  *
  * Gives monitors a profile of the program, which they show when they are asked to. It takes the
  * place of one that a monitor has recorded, and such a one takes its place.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the text is not UTF-8 or longer than 32 MiB, or with
- *   %GTORCH_ERROR_FORMAT if it is not JSON
+ *   %GTORCH_ERROR_FORMAT if it is not JSON, or no trace
  *
  * Since: 0.1
  */
@@ -656,11 +661,11 @@ gtorch_exporter_set_profile (GTorchExporter *self, const gchar *json, GError **e
     }
   if (json != NULL)
     {
-      GTorchJson *parsed = gtorch_json_parse ("exporter_set_profile", json, length, error);
+      g_autoptr (GTorchJson) parsed =
+          gtorch_json_parse ("exporter_set_profile", json, length, error);
 
-      if (parsed == NULL)
+      if (parsed == NULL || !check_trace (gtorch_json_get_root (parsed), error))
         return FALSE;
-      gtorch_json_free (parsed);
     }
   g_mutex_lock (&self->export->lock);
   former = self->export->profile;

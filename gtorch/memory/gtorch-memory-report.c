@@ -8,7 +8,6 @@
 
 #include "memory/gtorch-memory-report-private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-program-private.h"
 #include "device/gtorch-device-info.h"
 
 #define MAX_ENTRIES 200000 /* of a history that the environment asks for */
@@ -161,10 +161,10 @@ gtorch_html_origin (GString *page)
 {
   g_autoptr (GDateTime) now = g_date_time_new_now_local ();
   g_autofree gchar *time = g_date_time_format (now, "%F %T");
-  const gchar *program = g_get_prgname ();
+  g_autofree gchar *program = gtorch_program_dup_name ();
 
   g_string_append (page, "<p>");
-  gtorch_html_text (page, program != NULL ? program : program_invocation_short_name);
+  gtorch_html_text (page, program);
   g_string_append_printf (page, ", process %d, %s</p>\n", (gint) getpid (), time);
 }
 

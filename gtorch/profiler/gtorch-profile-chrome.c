@@ -13,6 +13,7 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-json-private.h"
+#include "base/gtorch-program-private.h"
 #include "device/gtorch-device-private.h"
 #include "profiler/gtorch-profile-file-private.h"
 #include "profiler/gtorch-profile-list-private.h"
@@ -283,11 +284,10 @@ static void
 write_names (Chrome *chrome, GString *text)
 {
   g_autoptr (GHashTable) known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  const gchar *program = g_get_prgname ();
+  g_autofree gchar *program = gtorch_program_dup_name ();
   guint i;
 
-  write_name (chrome, text, "process_name", (Place){ chrome->pid, 0 }, "name",
-              program != NULL ? program : "?");
+  write_name (chrome, text, "process_name", (Place){ chrome->pid, 0 }, "name", program);
   write_name (chrome, text, "process_labels", (Place){ chrome->pid, 0 }, "labels", "CPU");
   for (i = 0; i < chrome->n_threads; i++)
     {
@@ -310,8 +310,7 @@ write_names (Chrome *chrome, GString *text)
       stream = g_strdup_printf ("stream %" PRIu64 " of %" PRIu64, place.tid, place.pid);
       if (!g_hash_table_contains (known, device))
         {
-          write_name (chrome, text, "process_name", (Place){ place.pid, 0 }, "name",
-                      program != NULL ? program : "?");
+          write_name (chrome, text, "process_name", (Place){ place.pid, 0 }, "name", program);
           write_name (chrome, text, "process_labels", (Place){ place.pid, 0 }, "labels", device);
           g_hash_table_add (known, g_steal_pointer (&device));
         }

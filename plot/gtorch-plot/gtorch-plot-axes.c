@@ -144,6 +144,7 @@ static void
 gtorch_plot_axes_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
   GTorchPlotAxes *self = GTORCH_PLOT_AXES (object);
+  g_autoptr (GError) error = NULL;
 
   switch (id)
     {
@@ -157,10 +158,10 @@ gtorch_plot_axes_set_property (GObject *object, guint id, const GValue *value, G
       gtorch_plot_axes_set_y_label (self, g_value_get_string (value));
       break;
     case PROP_X_SCALE:
-      gtorch_plot_axes_set_x_scale (self, g_value_get_enum (value));
+      gtorch_plot_axes_set_x_scale (self, g_value_get_enum (value), &error);
       break;
     case PROP_Y_SCALE:
-      gtorch_plot_axes_set_y_scale (self, g_value_get_enum (value));
+      gtorch_plot_axes_set_y_scale (self, g_value_get_enum (value), &error);
       break;
     case PROP_SHOW_LEGEND:
       gtorch_plot_axes_set_show_legend (self, g_value_get_boolean (value));
@@ -177,6 +178,8 @@ gtorch_plot_axes_set_property (GObject *object, guint id, const GValue *value, G
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
     }
+  if (error != NULL)
+    g_warning ("%s", error->message);
 }
 
 static void
@@ -401,6 +404,14 @@ gtorch_plot_axes_get_items (GTorchPlotAxes *self)
   return G_LIST_MODEL (self->items);
 }
 
+GTorchPlotItem *
+gtorch_plot_axes_get_item (GTorchPlotAxes *self, guint i)
+{
+  g_autoptr (GTorchPlotItem) item = g_list_model_get_item (G_LIST_MODEL (self->items), i);
+
+  return item;
+}
+
 /* Takes an item, which the axes keep if it has got its numbers. */
 static gpointer
 add_new (GTorchPlotAxes *self, gpointer item, gboolean has_numbers)
@@ -552,8 +563,26 @@ set_number (GTorchPlotAxes *self, gint *place, gint number, guint id)
 }
 
 static gboolean
+check_scale (const gchar *op, gint scale, gdouble low, gdouble high, GError **error)
+{
+  if (scale == GTORCH_PLOT_SCALE_LINEAR
+      || (scale == GTORCH_PLOT_SCALE_LOG && !(low <= 0 || high <= 0)))
+    return TRUE;
+  if (scale != GTORCH_PLOT_SCALE_LOG)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %d is no scale"), op, scale);
+      return FALSE;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: from %g to %g: the ends of a logarithmic axis must be positive, or NaN for "
+                  "those of the data"),
+               op, low, high);
+  return FALSE;
+}
+
+static gboolean
 set_limits (GTorchPlotAxes *self, gdouble *low_place, gdouble *high_place, gdouble low,
-            gdouble high, const gchar *op, GError **error)
+            gdouble high, gint scale, const gchar *op, GError **error)
 {
   if (isinf (low) || isinf (high) || (!isnan (low) && !isnan (high) && !(low < high)))
     {
@@ -564,6 +593,8 @@ set_limits (GTorchPlotAxes *self, gdouble *low_place, gdouble *high_place, gdoub
                    op, low, high);
       return FALSE;
     }
+  if (!check_scale (op, scale, low, high, error))
+    return FALSE;
   *low_place = low;
   *high_place = high;
   gtorch_plot_axes_changed (self);
@@ -687,20 +718,27 @@ gtorch_plot_axes_get_x_scale (GTorchPlotAxes *self)
 }
 
 /**
- * gtorch_plot_axes_set_x_scale: (set-property x-scale)
+ * gtorch_plot_axes_set_x_scale:
  * @self: axes
  * @scale: the scale
+ * @error: return location for an error
  *
- * Sets the scale of the horizontal axis.
+ * Sets the scale of the horizontal axis. A logarithmic one has no place for 0 and less: such numbers of the
+ * data are not drawn, and such ends of the axis are refused.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID, and the former scale, if an end that was set
+ *   ([method@Axes.set_x_limits]) has no place on it
  *
  * Since: 0.1
  */
-void
-gtorch_plot_axes_set_x_scale (GTorchPlotAxes *self, GTorchPlotScale scale)
+gboolean
+gtorch_plot_axes_set_x_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_AXES (self));
-  g_return_if_fail (scale == GTORCH_PLOT_SCALE_LINEAR || scale == GTORCH_PLOT_SCALE_LOG);
+  g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
+  if (!check_scale ("plot_axes_set_x_scale", scale, self->x_low, self->x_high, error))
+    return FALSE;
   set_number (self, &self->x_scale, scale, PROP_X_SCALE);
+  return TRUE;
 }
 
 /**
@@ -721,20 +759,27 @@ gtorch_plot_axes_get_y_scale (GTorchPlotAxes *self)
 }
 
 /**
- * gtorch_plot_axes_set_y_scale: (set-property y-scale)
+ * gtorch_plot_axes_set_y_scale:
  * @self: axes
  * @scale: the scale
+ * @error: return location for an error
  *
- * Sets the scale of the vertical axis.
+ * Sets the scale of the vertical axis. A logarithmic one has no place for 0 and less: such numbers of the
+ * data are not drawn, and such ends of the axis are refused.
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID, and the former scale, if an end that was set
+ *   ([method@Axes.set_y_limits]) has no place on it
  *
  * Since: 0.1
  */
-void
-gtorch_plot_axes_set_y_scale (GTorchPlotAxes *self, GTorchPlotScale scale)
+gboolean
+gtorch_plot_axes_set_y_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error)
 {
-  g_return_if_fail (GTORCH_PLOT_IS_AXES (self));
-  g_return_if_fail (scale == GTORCH_PLOT_SCALE_LINEAR || scale == GTORCH_PLOT_SCALE_LOG);
+  g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
+  if (!check_scale ("plot_axes_set_y_scale", scale, self->y_low, self->y_high, error))
+    return FALSE;
   set_number (self, &self->y_scale, scale, PROP_Y_SCALE);
+  return TRUE;
 }
 
 /**
@@ -763,11 +808,10 @@ gtorch_plot_axes_get_x_limits (GTorchPlotAxes *self, gdouble *low, gdouble *high
  * @high: the upper end, or NaN for that of the data
  * @error: return location for an error
  *
- * Sets the ends of the horizontal axis. On a logarithmic axis, ends that are not positive are those of
- * the data.
+ * Sets the ends of the horizontal axis.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less
- *   than @high
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, @low is not less than
+ *   @high, or one is not positive and the axis logarithmic
  *
  * Since: 0.1
  */
@@ -775,7 +819,8 @@ gboolean
 gtorch_plot_axes_set_x_limits (GTorchPlotAxes *self, gdouble low, gdouble high, GError **error)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
-  return set_limits (self, &self->x_low, &self->x_high, low, high, "plot_axes_set_x_limits", error);
+  return set_limits (self, &self->x_low, &self->x_high, low, high, self->x_scale,
+                     "plot_axes_set_x_limits", error);
 }
 
 /**
@@ -804,11 +849,10 @@ gtorch_plot_axes_get_y_limits (GTorchPlotAxes *self, gdouble *low, gdouble *high
  * @high: the upper end, or NaN for that of the data
  * @error: return location for an error
  *
- * Sets the ends of the vertical axis. On a logarithmic axis, ends that are not positive are those of the
- * data.
+ * Sets the ends of the vertical axis.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, or @low is not less
- *   than @high
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if one is infinite, @low is not less than
+ *   @high, or one is not positive and the axis logarithmic
  *
  * Since: 0.1
  */
@@ -816,7 +860,8 @@ gboolean
 gtorch_plot_axes_set_y_limits (GTorchPlotAxes *self, gdouble low, gdouble high, GError **error)
 {
   g_return_val_if_fail (GTORCH_PLOT_IS_AXES (self), FALSE);
-  return set_limits (self, &self->y_low, &self->y_high, low, high, "plot_axes_set_y_limits", error);
+  return set_limits (self, &self->y_low, &self->y_high, low, high, self->y_scale,
+                     "plot_axes_set_y_limits", error);
 }
 
 /**

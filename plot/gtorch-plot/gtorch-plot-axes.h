@@ -50,11 +50,11 @@ void gtorch_plot_axes_set_y_label (GTorchPlotAxes *self, const gchar *label);
 GTORCH_AVAILABLE_IN_0_1
 GTorchPlotScale gtorch_plot_axes_get_x_scale (GTorchPlotAxes *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_axes_set_x_scale (GTorchPlotAxes *self, GTorchPlotScale scale);
+gboolean gtorch_plot_axes_set_x_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GTorchPlotScale gtorch_plot_axes_get_y_scale (GTorchPlotAxes *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_plot_axes_set_y_scale (GTorchPlotAxes *self, GTorchPlotScale scale);
+gboolean gtorch_plot_axes_set_y_scale (GTorchPlotAxes *self, GTorchPlotScale scale, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_plot_axes_get_x_limits (GTorchPlotAxes *self, gdouble *low, gdouble *high);
 GTORCH_AVAILABLE_IN_0_1

@@ -133,13 +133,58 @@ find_format (GFile *file, GTorchPlotFormat *format, GError **error)
 }
 
 static gboolean
+refuse_place (GFile *file, GIOErrorEnum code, const gchar *why, GError **error)
+{
+  g_autofree gchar *name = g_file_get_parse_name (file);
+
+  g_set_error (error, G_IO_ERROR, code, _ ("plot_figure_save: “%s”: %s"), name, _ (why));
+  return FALSE;
+}
+
+/* Whether a file can be made there, as far as it can be told without making it: drawing may take a while. */
+static gboolean
+check_place (GFile *file, GCancellable *cancellable, GError **error)
+{
+  static const gchar attributes[] =
+      G_FILE_ATTRIBUTE_STANDARD_TYPE "," G_FILE_ATTRIBUTE_ACCESS_CAN_WRITE;
+  g_autoptr (GFile) folder = g_file_get_parent (file);
+  g_autoptr (GError) local = NULL;
+  g_autoptr (GFileInfo) info =
+      g_file_query_info (file, attributes, G_FILE_QUERY_INFO_NONE, cancellable, NULL);
+  const gboolean is_there = info != NULL;
+
+  if (!is_there && folder != NULL)
+    info = g_file_query_info (folder, attributes, G_FILE_QUERY_INFO_NONE, cancellable, &local);
+  if (local != NULL && !g_error_matches (local, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
+    {
+      g_prefix_error (&local, "plot_figure_save: ");
+      g_propagate_error (error, g_steal_pointer (&local));
+      return FALSE;
+    }
+  if (info == NULL)
+    return TRUE; /* writing tells */
+  if (is_there && g_file_info_get_file_type (info) == G_FILE_TYPE_DIRECTORY)
+    return refuse_place (file, G_IO_ERROR_IS_DIRECTORY, N_ ("it is a folder"), error);
+  if (!is_there && g_file_info_get_file_type (info) != G_FILE_TYPE_DIRECTORY)
+    return refuse_place (folder, G_IO_ERROR_NOT_DIRECTORY, N_ ("it is no folder"), error);
+  if (g_file_info_has_attribute (info, G_FILE_ATTRIBUTE_ACCESS_CAN_WRITE)
+      && !g_file_info_get_attribute_boolean (info, G_FILE_ATTRIBUTE_ACCESS_CAN_WRITE))
+    return refuse_place (is_there ? file : folder, G_IO_ERROR_PERMISSION_DENIED,
+                         N_ ("it may not be written"), error);
+  return TRUE;
+}
+
+static gboolean
 draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
                 GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GBytes) bytes = make_bytes (self, format, cancellable, error);
+  g_autoptr (GBytes) bytes = NULL;
   gconstpointer data;
   gsize n_bytes;
 
+  if (!check_place (file, cancellable, error))
+    return FALSE;
+  bytes = make_bytes (self, format, cancellable, error);
   if (bytes == NULL)
     return FALSE;
   data = g_bytes_get_data (bytes, &n_bytes);
@@ -154,7 +199,7 @@ draw_and_write (GTorchPlotFigure *self, GTorchPlotFormat format, GFile *file,
  * @cancellable: (nullable): cancels drawing and writing
  * @error: return location for an error
  *
- * Writes the figure into a file, in place of what is there.
+ * Writes the figure into a file, in place of what is there. Where no file can be made, it does not draw.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED, an error of
  *   [method@Figure.to_bytes], or one of the file system

@@ -32,6 +32,7 @@
  */
 
 #define MAX_POINTS 14400 /* the largest page of PDF */
+#define MAX_DRAWN  1e6
 #define TITLE_SIZE 15.0
 #define MARGIN     10.0
 #define GAP        12.0
@@ -707,6 +708,13 @@ draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, g
   gtorch_plot_track_clear (&rows);
 }
 
+/* cairo's own numbers end at 8e6, and a matrix that has no inverse would break the caller's context. */
+static gboolean
+can_draw (gdouble width, gdouble height)
+{
+  return width > 0 && height > 0 && width <= MAX_DRAWN && height <= MAX_DRAWN;
+}
+
 /**
  * gtorch_plot_figure_draw_over:
  * @self: a figure
@@ -728,7 +736,7 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
 
   g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
   g_return_if_fail (cr != NULL);
-  if (!(width > 0 && height > 0))
+  if (!can_draw (width, height))
     return;
   cairo_save (cr);
   cairo_rectangle (cr, 0, 0, width, height);
@@ -736,11 +744,18 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
   cairo_new_path (cr);
   if (self->title != NULL)
     {
+      const gdouble rest =
+          MIN (gtorch_plot_text_measure_rest (cr, self->title, TITLE_SIZE, TRUE), 0.2 * height);
+
+      cairo_save (cr);
+      cairo_rectangle (cr, 0, 0, width, top + 1.6 * TITLE_SIZE + rest);
+      cairo_clip (cr);
       gtorch_plot_set_source (cr, &theme->text, 1);
       gtorch_plot_text_draw_within (cr, self->title, TITLE_SIZE, TRUE, width - 2 * MARGIN,
                                     width / 2, MARGIN - 2, GTORCH_PLOT_MIDDLE, GTORCH_PLOT_START,
                                     0);
-      top += 1.6 * TITLE_SIZE;
+      cairo_restore (cr);
+      top += 1.6 * TITLE_SIZE + rest;
     }
   if (self->cells->len > 0)
     draw_cells (self, cr, theme, top, width, height);
@@ -755,7 +770,8 @@ gtorch_plot_figure_draw_over (GTorchPlotFigure *self, cairo_t *cr, gdouble width
  * @height: the height
  *
  * Draws the figure into a rectangle whose upper left corner is at (0, 0). Texts and lines keep their
- * sizes, whatever that of the rectangle is.
+ * sizes, whatever that of the rectangle is. In a rectangle whose sides are not more than 0 and at most a
+ * million units there is nothing.
  *
  * Since: 0.1
  */
@@ -764,7 +780,7 @@ gtorch_plot_figure_draw (GTorchPlotFigure *self, cairo_t *cr, gdouble width, gdo
 {
   g_return_if_fail (GTORCH_PLOT_IS_FIGURE (self));
   g_return_if_fail (cr != NULL);
-  if (!(width > 0 && height > 0))
+  if (!can_draw (width, height))
     return;
   cairo_save (cr);
   gtorch_plot_set_source (cr, &gtorch_plot_theme_get ((GTorchPlotScheme) self->scheme)->ground, 1);

@@ -280,7 +280,7 @@ prepare_values (GTorchPlotRead *read)
 {
   Counts *counts = g_new0 (Counts, 1);
   const gdouble *values = read->values[0];
-  gdouble low = G_MAXDOUBLE, high = -G_MAXDOUBLE, scale;
+  gdouble low = G_MAXDOUBLE, high = -G_MAXDOUBLE, unit, scale;
   gsize n = 0;
   guint n_bins;
 
@@ -303,14 +303,15 @@ prepare_values (GTorchPlotRead *read)
           low = MAX (low - half, -G_MAXDOUBLE);
           high = MIN (high + half, G_MAXDOUBLE);
         }
+      unit = gtorch_plot_find_unit (low, high);
       counts->low = low;
       counts->high = high;
       g_array_set_size (counts->counts, n_bins);
-      scale = n_bins / (0.5 * high - 0.5 * low);
+      scale = n_bins / (high * unit - low * unit);
       for (gsize i = 0; i < read->n_values[0]; i++)
         if (isfinite (values[i]))
           {
-            const gdouble place = (0.5 * values[i] - 0.5 * low) * scale;
+            const gdouble place = (values[i] * unit - low * unit) * scale;
 
             g_array_index (counts->counts, gdouble, MIN ((guint) place, n_bins - 1))++;
           }

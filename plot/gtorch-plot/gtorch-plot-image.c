@@ -25,7 +25,9 @@
  * Since: 0.1
  */
 
-#define MAX_SIDE 32767 /* cairo's */
+#define MAX_SIDE   32767 /* cairo's */
+#define LEAST_SIDE 1e-3  /* of what is drawn; cairo's matrices have no inverse at some point */
+#define FAR_AWAY   900.0 /* below what gtorch_plot_canvas_x () and its like return at most */
 
 struct _GTorchPlotImageClass
 {
@@ -109,7 +111,7 @@ find_ends (gdouble first, gdouble last, guint n, gboolean is_log, gdouble *low, 
   *high = MAX (first, last);
   if (is_log && *low <= 0)
     {
-      const gdouble size = (*high - *low) / n;
+      const gdouble size = *high / n - *low / n;
 
       *low += size * (floor (-*low / size) + 1);
       return *low<*high && * low> 0;
@@ -146,63 +148,12 @@ is_vector (cairo_t *cr)
          || type == CAIRO_SURFACE_TYPE_PS;
 }
 
-/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
- * of the texts, or 0 if nobody could read them. */
-static gdouble
-format_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
-               gdouble cell_height, gboolean is_short, GPtrArray *texts)
+/* Whether an end is so far outside of the axis that its place is not known. */
+static gboolean
+is_far (const GTorchPlotAxis *axis, gdouble first, gdouble last)
 {
-  gdouble size, widest = 0;
-
-  g_ptr_array_set_size (texts, 0);
-  for (guint i = 0; i < self->pixels->width * self->pixels->height; i++)
-    {
-      const gdouble number = self->pixels->exact[i];
-      gchar *text = !is_short && number == round (number) && fabs (number) < 1e15
-                        ? gtorch_plot_format_count (number)
-                        : gtorch_plot_format_number (number);
-      gdouble w, h;
-
-      gtorch_plot_text_measure (canvas->cr, text, 10, FALSE, &w, &h);
-      widest = MAX (widest, w / 10);
-      g_ptr_array_add (texts, text);
-    }
-  size = MIN (MIN (14, cell_height * 0.5), 0.84 * cell_width / MAX (widest, 0.1));
-  return size < 4.5 ? 0 : size;
-}
-
-static void
-draw_values (GTorchPlotImage *self, const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
-             gdouble width, gdouble height)
-{
-  const GTorchPlotColor dark = { 0.1, 0.1, 0.1 }, light = { 1, 1, 1 };
-  const guint n_columns = self->pixels->width;
-  const gdouble cell_width = width / n_columns, cell_height = height / self->pixels->height;
-  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
-  const GTorchPlotMapping mapping = find_mapping (self);
-  gdouble size;
-
-  if (self->pixels->exact == NULL)
-    return;
-  size = format_values (self, canvas, cell_width, cell_height, FALSE, texts);
-  if (size == 0)
-    size = format_values (self, canvas, cell_width, cell_height, TRUE, texts);
-  for (guint i = 0; size > 0 && i < texts->len; i++)
-    {
-      const gdouble number = self->pixels->exact[i];
-      GTorchPlotColor color = canvas->theme->ground;
-
-      if (mapping.is_valid && !isnan (number))
-        color =
-            gtorch_plot_colormap_look_up ((GTorchPlotColormap) self->colormap,
-                                          (number - mapping.low) / (mapping.high - mapping.low));
-      gtorch_plot_set_source (canvas->cr,
-                              gtorch_plot_color_lightness (&color) > 0.55 ? &dark : &light, 1);
-      gtorch_plot_text_draw (canvas->cr, texts->pdata[i], size, FALSE,
-                             x + (i % n_columns + 0.5) * cell_width,
-                             y + (i / n_columns + 0.5) * cell_height, GTORCH_PLOT_MIDDLE,
-                             GTORCH_PLOT_MIDDLE, 0);
-    }
+  return fabs (gtorch_plot_axis_place (axis, first)) > FAR_AWAY
+         || fabs (gtorch_plot_axis_place (axis, last)) > FAR_AWAY;
 }
 
 static void
@@ -226,14 +177,18 @@ gtorch_plot_image_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
 
       self->surface = gtorch_plot_pixels_paint (self->pixels, &mapping);
     }
-  if (canvas->x_axis.is_log || canvas->y_axis.is_log)
+  if (cairo_surface_status (self->surface) != CAIRO_STATUS_SUCCESS)
+    return; /* it would break the context */
+  if (canvas->x_axis.is_log || canvas->y_axis.is_log
+      || is_far (&canvas->x_axis, self->left, self->right)
+      || is_far (&canvas->y_axis, self->top, self->bottom))
     {
       const gdouble extent[] = { self->left, self->right, self->top, self->bottom };
 
       gtorch_plot_surface_draw_warped (self->surface, canvas, extent);
       return;
     }
-  if (!isfinite (width) || !isfinite (height) || width == 0 || height == 0)
+  if (!(fabs (width) >= LEAST_SIDE && fabs (height) >= LEAST_SIDE))
     return;
   if (is_vector (cr) && MAX (n_columns, n_rows) < 256)
     factor = 1 + 512 / MAX (n_columns, n_rows);
@@ -249,7 +204,11 @@ gtorch_plot_image_draw (GTorchPlotItem *item, const GTorchPlotCanvas *canvas)
   cairo_restore (cr);
   cairo_surface_destroy (surface);
   if (self->show_values)
-    draw_values (self, canvas, x, y, width, height);
+    {
+      const GTorchPlotMapping mapping = find_mapping (self);
+
+      gtorch_plot_pixels_draw_values (self->pixels, &mapping, canvas, x, y, width, height);
+    }
 }
 
 static void

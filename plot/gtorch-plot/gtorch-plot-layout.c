@@ -13,13 +13,13 @@
 
 #define TICK_SIZE   10.0
 #define LABEL_SIZE  11.0
-#define LEGEND_SIZE 10.5
 #define TICK_LENGTH 4.0
 #define BAR_GAP     10.0
 #define BAR_WIDTH   11.0
 #define SMALLEST    4.0
-#define NAMES       0.3 /* of a side, for names of rows or columns */
-#define LEGEND      0.6 /* of the width, for the legend */
+#define NAMES       0.3       /* of a side, for names of rows or columns */
+#define REST        0.2       /* of a side, for the lines of a text but the first one */
+#define LEAST       0x1p-1074 /* the least positive number */
 
 struct _GTorchPlotLayout
 {
@@ -31,16 +31,23 @@ struct _GTorchPlotLayout
   GTorchPlotAxis bar_axis;
   gboolean is_equal, has_axes, is_slanted;
   gdouble title_size, names_width;            /* of the columns' names */
+  gdouble title_rest, x_rest, y_rest;         /* see measure_rest () */
   gdouble row_limit, column_limit;            /* for the names of rows and columns */
   gdouble left, top, cell_width, cell_height; /* of the whole, when it is drawn */
 };
+
+gdouble
+gtorch_plot_sharp (gdouble place)
+{
+  return floor (place) + 0.5;
+}
 
 gdouble
 gtorch_plot_canvas_x (const GTorchPlotCanvas *canvas, gdouble value)
 {
   const gdouble place = gtorch_plot_axis_place (&canvas->x_axis, value);
 
-  return canvas->x + canvas->width * (isfinite (place) ? CLAMP (place, -1000, 1000) : place);
+  return canvas->x + canvas->width * (isnan (place) ? place : CLAMP (place, -1000, 1000));
 }
 
 gdouble
@@ -48,7 +55,7 @@ gtorch_plot_canvas_y (const GTorchPlotCanvas *canvas, gdouble value)
 {
   const gdouble place = gtorch_plot_axis_place (&canvas->y_axis, value);
 
-  return canvas->y + canvas->height * (1 - (isfinite (place) ? CLAMP (place, -1000, 1000) : place));
+  return canvas->y + canvas->height * (1 - (isnan (place) ? place : CLAMP (place, -1000, 1000)));
 }
 
 /* --- limits --- */
@@ -56,11 +63,11 @@ gtorch_plot_canvas_y (const GTorchPlotCanvas *canvas, gdouble value)
 static gdouble
 bounded (gdouble value)
 {
-  return CLAMP (value, -0.5 * G_MAXDOUBLE, 0.5 * G_MAXDOUBLE);
+  return CLAMP (value, -G_MAXDOUBLE, G_MAXDOUBLE);
 }
 
-/* low and high: those of the data. fixed_…: those that were set, or NaN. pad_…: parts of the whole to
- * add. */
+/* low and high: those of the data. fixed_…: those that were set, or NaN; positive if the axis is logarithmic.
+ * pad_…: parts of the whole to add. */
 static void
 set_limits (GTorchPlotAxis *axis, gdouble low, gdouble high, gdouble fixed_low, gdouble fixed_high,
             gdouble pad_low, gdouble pad_high)
@@ -70,30 +77,25 @@ set_limits (GTorchPlotAxis *axis, gdouble low, gdouble high, gdouble fixed_low, 
       low = axis->is_log ? 0.1 : 0;
       high = axis->is_log ? 10 : 1;
     }
-  low = bounded (low);
-  high = bounded (high);
   if (axis->is_log)
     {
-      const gdouble factor = low < high ? high / low : 10;
+      const gdouble size = low < high ? log10 (high) - log10 (low) : 1;
 
-      low = MAX (low / pow (factor, pad_low), G_MINDOUBLE);
-      high = bounded (high * pow (factor, pad_high));
-      if (!(fixed_low > 0))
-        fixed_low = NAN;
-      if (!(fixed_high > 0))
-        fixed_high = NAN;
+      low = MAX (low / pow (10, size * pad_low), LEAST);
+      high = bounded (high * pow (10, size * pad_high));
       if (low >= high)
         {
-          low = MAX (low / 2, G_MINDOUBLE);
-          high = low * 4;
+          low = MAX (low / 2, LEAST);
+          high = bounded (low * 4);
         }
     }
   else if (low < high)
     {
-      const gdouble half = 0.5 * high - 0.5 * low;
+      const gdouble unit = gtorch_plot_find_unit (low, high);
+      const gdouble size = high * unit - low * unit;
 
-      low = bounded (low - 2 * half * pad_low);
-      high = bounded (high + 2 * half * pad_high);
+      low = bounded (low - size * pad_low / unit);
+      high = bounded (high + size * pad_high / unit);
     }
   else
     {
@@ -107,23 +109,26 @@ set_limits (GTorchPlotAxis *axis, gdouble low, gdouble high, gdouble fixed_low, 
   if (!(axis->low < axis->high))
     { /* the one that was set is beyond all data */
       if (isnan (fixed_high))
-        axis->high = axis->is_log ? axis->low * 10 : axis->low + MAX (1, fabs (axis->low));
+        axis->high =
+            bounded (axis->is_log ? axis->low * 10 : axis->low + MAX (1, fabs (axis->low)));
       else
-        axis->low = axis->is_log ? axis->high / 10 : axis->high - MAX (1, fabs (axis->high));
+        axis->low =
+            bounded (axis->is_log ? axis->high / 10 : axis->high - MAX (1, fabs (axis->high)));
     }
+  if (!(axis->low < axis->high)) /* at the end of all numbers */
+    {
+      if (axis->high > 0)
+        axis->low = axis->high / 2;
+      else
+        axis->high = axis->low / 2;
+    }
+  if (axis->low <= 0 && axis->is_log)
+    axis->low = LEAST;
   if (axis->is_log)
     {
       axis->log_low = log10 (axis->low);
       axis->log_high = log10 (axis->high);
     }
-}
-
-static GTorchPlotItem *
-get_item (GTorchPlotAxes *axes, guint i)
-{
-  g_autoptr (GTorchPlotItem) item = g_list_model_get_item (G_LIST_MODEL (axes->items), i);
-
-  return item; /* which the axes own */
 }
 
 static void
@@ -140,7 +145,7 @@ look_at_items (GTorchPlotLayout *self)
   self->is_equal = axes->equal_units;
   for (guint i = 0; i < n; i++)
     {
-      GTorchPlotItem *item = get_item (axes, i);
+      GTorchPlotItem *item = gtorch_plot_axes_get_item (axes, i);
       GTorchPlotItemClass *klass = GTORCH_PLOT_ITEM_GET_CLASS (item);
 
       item->place = place;
@@ -179,6 +184,28 @@ look_at_items (GTorchPlotLayout *self)
 
 /* --- ticks --- */
 
+/* A name has one line. */
+static gchar *
+without_breaks (const gchar *name)
+{
+  g_autofree gchar *valid = g_utf8_make_valid (name, -1);
+  GString *text = g_string_new (NULL);
+
+  for (const gchar *at = valid; *at != '\0'; at = g_utf8_next_char (at))
+    {
+      const gunichar c = g_utf8_get_char (at);
+      const GUnicodeBreakType kind = g_unichar_break_type (c);
+
+      g_string_append_unichar (text, kind == G_UNICODE_BREAK_MANDATORY
+                                             || kind == G_UNICODE_BREAK_CARRIAGE_RETURN
+                                             || kind == G_UNICODE_BREAK_LINE_FEED
+                                             || kind == G_UNICODE_BREAK_NEXT_LINE
+                                         ? ' '
+                                         : c);
+    }
+  return g_string_free (text, FALSE);
+}
+
 static GArray *
 name_ticks (const gchar *const *names, guint n, guint every)
 {
@@ -186,7 +213,7 @@ name_ticks (const gchar *const *names, guint n, guint every)
 
   for (guint i = 0; i < n && names[i] != NULL; i += every)
     {
-      GTorchPlotTick tick = { i, g_strdup (names[i]) };
+      GTorchPlotTick tick = { i, without_breaks (names[i]) };
 
       g_array_append_val (ticks, tick);
     }
@@ -299,6 +326,25 @@ measure_names (GTorchPlotLayout *self, const GArray *ticks, gdouble width)
                      && self->names_width + 6 > width / MAX (1, ticks->len);
 }
 
+/* What the lines of a text but the first one take, of a side: the text is cut after a part of it. */
+static gdouble
+measure_rest (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold, gdouble side)
+{
+  return MIN (gtorch_plot_text_measure_rest (cr, text, size, is_bold), REST * side);
+}
+
+static void
+measure_texts (GTorchPlotLayout *self, gdouble width, gdouble height)
+{
+  GTorchPlotAxes *axes = self->axes;
+  cairo_t *cr = self->canvas.cr;
+
+  self->title_size = CLAMP (height / 12, 9, 12.5);
+  self->title_rest = measure_rest (cr, axes->title, self->title_size, TRUE, height);
+  self->x_rest = measure_rest (cr, axes->x_label, LABEL_SIZE, FALSE, height);
+  self->y_rest = measure_rest (cr, axes->y_label, LABEL_SIZE, FALSE, width);
+}
+
 GTorchPlotLayout *
 gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme *theme,
                         gdouble width, gdouble height)
@@ -316,10 +362,10 @@ gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme
     self->row_limit = MAX (NAMES * width, 2 * TICK_SIZE);
   if (self->named != NULL && gtorch_plot_image_get_column_names (self->named) != NULL)
     self->column_limit = MAX (NAMES * height / M_SQRT1_2, 2 * TICK_SIZE);
-  self->title_size = CLAMP (height / 12, 9, 12.5);
+  measure_texts (self, width, height);
   *margins = (GTorchPlotMargins){ 2, 2, 2, 2 };
   if (axes->title != NULL)
-    margins->top += 1.7 * self->title_size;
+    margins->top += 1.7 * self->title_size + self->title_rest;
   if (self->has_axes)
     {
       g_autoptr (Ticks) y_ticks = make_y_ticks (self, height - 50);
@@ -335,9 +381,9 @@ gtorch_plot_layout_new (GTorchPlotAxes *axes, cairo_t *cr, const GTorchPlotTheme
       margins->right += self->is_slanted ? 6 : 0.5 * MIN (self->names_width, 40);
     }
   if (axes->y_label != NULL)
-    margins->left += 1.6 * LABEL_SIZE;
+    margins->left += 1.6 * LABEL_SIZE + self->y_rest;
   if (axes->x_label != NULL)
-    margins->bottom += 1.6 * LABEL_SIZE;
+    margins->bottom += 1.6 * LABEL_SIZE + self->x_rest;
   if (self->bar != NULL)
     {
       g_autoptr (Ticks) ticks = gtorch_plot_ticks_new (&self->bar_axis, MAX (2, height / 45));
@@ -364,13 +410,6 @@ gtorch_plot_layout_get_margins (const GTorchPlotLayout *self)
 
 /* --- drawing --- */
 
-/* The middle of a pixel of a screen, where a thin line is sharp. */
-static gdouble
-sharp (gdouble place)
-{
-  return floor (place) + 0.5;
-}
-
 static void
 stroke (const GTorchPlotCanvas *canvas, const GTorchPlotColor *color, gdouble x0, gdouble y0,
         gdouble x1, gdouble y1)
@@ -390,7 +429,7 @@ draw_grid (GTorchPlotLayout *self, const GArray *x_ticks, const GArray *y_ticks)
   for (guint i = 0; i < x_ticks->len; i++)
     {
       const GTorchPlotTick *tick = &g_array_index (x_ticks, GTorchPlotTick, i);
-      const gdouble x = sharp (gtorch_plot_canvas_x (c, tick->value));
+      const gdouble x = gtorch_plot_sharp (gtorch_plot_canvas_x (c, tick->value));
 
       if (tick->label != NULL)
         stroke (c, &c->theme->grid, x, c->y, x, c->y + c->height);
@@ -398,7 +437,7 @@ draw_grid (GTorchPlotLayout *self, const GArray *x_ticks, const GArray *y_ticks)
   for (guint i = 0; i < y_ticks->len; i++)
     {
       const GTorchPlotTick *tick = &g_array_index (y_ticks, GTorchPlotTick, i);
-      const gdouble y = sharp (gtorch_plot_canvas_y (c, tick->value));
+      const gdouble y = gtorch_plot_sharp (gtorch_plot_canvas_y (c, tick->value));
 
       if (tick->label != NULL)
         stroke (c, &c->theme->grid, c->x, y, c->x + c->width, y);
@@ -416,7 +455,7 @@ draw_x_ticks (GTorchPlotLayout *self, const GArray *ticks)
       const GTorchPlotTick *tick = &g_array_index (ticks, GTorchPlotTick, i);
       const gdouble x = gtorch_plot_canvas_x (c, tick->value);
 
-      stroke (c, &c->theme->spine, sharp (x), bottom, sharp (x),
+      stroke (c, &c->theme->spine, gtorch_plot_sharp (x), bottom, gtorch_plot_sharp (x),
               bottom + (tick->label != NULL ? TICK_LENGTH : TICK_LENGTH / 2));
       if (tick->label == NULL)
         continue;
@@ -443,7 +482,7 @@ draw_y_ticks (GTorchPlotLayout *self, const GArray *ticks)
       const gdouble y = gtorch_plot_canvas_y (c, tick->value);
 
       stroke (c, &c->theme->spine, c->x - (tick->label != NULL ? TICK_LENGTH : TICK_LENGTH / 2),
-              sharp (y), c->x, sharp (y));
+              gtorch_plot_sharp (y), c->x, gtorch_plot_sharp (y));
       if (tick->label == NULL)
         continue;
       gtorch_plot_set_source (c->cr, &c->theme->muted, 1);
@@ -480,92 +519,11 @@ draw_bar (GTorchPlotLayout *self)
 
       if (tick->label == NULL)
         continue;
-      stroke (c, &c->theme->spine, x + BAR_WIDTH, sharp (y), x + BAR_WIDTH + TICK_LENGTH,
-              sharp (y));
+      stroke (c, &c->theme->spine, x + BAR_WIDTH, gtorch_plot_sharp (y),
+              x + BAR_WIDTH + TICK_LENGTH, gtorch_plot_sharp (y));
       gtorch_plot_set_source (c->cr, &c->theme->muted, 1);
       gtorch_plot_text_draw (c->cr, tick->label, TICK_SIZE, FALSE, x + BAR_WIDTH + TICK_LENGTH + 3,
                              y, GTORCH_PLOT_START, GTORCH_PLOT_MIDDLE, 0);
-    }
-}
-
-/* --- legend --- */
-
-static gdouble
-count_in (GTorchPlotAxes *axes, const GTorchPlotCanvas *canvas, gdouble x, gdouble y, gdouble width,
-          gdouble height)
-{
-  gdouble sum = 0;
-
-  for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (axes->items)); i++)
-    {
-      GTorchPlotItem *item = get_item (axes, i);
-      GTorchPlotItemClass *klass = GTORCH_PLOT_ITEM_GET_CLASS (item);
-
-      if (item->is_visible && klass->count_in != NULL)
-        sum += klass->count_in (item, canvas, x, y, width, height);
-    }
-  return sum;
-}
-
-static void
-draw_legend (GTorchPlotLayout *self)
-{
-  const GTorchPlotCanvas *c = &self->canvas;
-  const gdouble row = 1.5 * LEGEND_SIZE, sample = 20, pad = 6, inset = 8;
-  g_autoptr (GPtrArray) items = g_ptr_array_new ();
-  gdouble width = 0, height, limit, x = 0, y = 0, best = G_MAXDOUBLE;
-  guint n_rows;
-
-  for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (self->axes->items)); i++)
-    {
-      GTorchPlotItem *item = get_item (self->axes, i);
-      gdouble w, h;
-
-      if (!item->is_visible || item->label == NULL
-          || GTORCH_PLOT_ITEM_GET_CLASS (item)->draw_sample == NULL)
-        continue;
-      g_ptr_array_add (items, item);
-      gtorch_plot_text_measure (c->cr, item->label, LEGEND_SIZE, FALSE, &w, &h);
-      width = MAX (width, w);
-    }
-  n_rows = MIN (items->len, (guint) MAX (0, (c->height - 2 * inset - 2 * pad) / row));
-  if (n_rows == 0)
-    return;
-  limit = MAX (LEGEND * c->width - sample - 3 * pad, 2 * LEGEND_SIZE);
-  width = MIN (width, limit) + sample + 3 * pad;
-  height = n_rows * row + 2 * pad - 3;
-  for (guint corner = 0; corner < 4; corner++)
-    {
-      const gdouble left = corner % 2 == 0 ? c->x + c->width - width - inset : c->x + inset;
-      const gdouble top = corner < 2 ? c->y + inset : c->y + c->height - height - inset;
-      const gdouble taken = count_in (self->axes, c, left, top, width, height);
-
-      if (taken < best - 1e-9)
-        {
-          best = taken;
-          x = left;
-          y = top;
-        }
-    }
-  cairo_rectangle (c->cr, sharp (x), sharp (y), floor (width), floor (height));
-  gtorch_plot_set_source (c->cr, &c->theme->ground, 0.82);
-  cairo_fill_preserve (c->cr);
-  gtorch_plot_set_source (c->cr, &c->theme->grid, 1);
-  cairo_set_line_width (c->cr, 1);
-  cairo_stroke (c->cr);
-  for (guint i = 0; i < n_rows; i++)
-    {
-      GTorchPlotItem *item = items->pdata[i];
-      const gdouble top = y + pad - 1.5 + i * row;
-      const gboolean is_rest = i + 1 == n_rows && n_rows < items->len;
-      g_autofree gchar *rest = g_strdup_printf ("… (+%u)", items->len - i);
-
-      if (!is_rest)
-        GTORCH_PLOT_ITEM_GET_CLASS (item)->draw_sample (item, c, x + pad, top + 2, sample, row - 4);
-      gtorch_plot_set_source (c->cr, &c->theme->text, 1);
-      gtorch_plot_text_draw_within (c->cr, is_rest ? rest : item->label, LEGEND_SIZE, FALSE, limit,
-                                    x + 2 * pad + sample, top + row / 2, GTORCH_PLOT_START,
-                                    GTORCH_PLOT_MIDDLE, 0);
     }
 }
 
@@ -581,7 +539,7 @@ draw_items (GTorchPlotLayout *self)
   cairo_clip (c->cr);
   for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (self->axes->items)); i++)
     {
-      GTorchPlotItem *item = get_item (self->axes, i);
+      GTorchPlotItem *item = gtorch_plot_axes_get_item (self->axes, i);
       GTorchPlotItemClass *klass = GTORCH_PLOT_ITEM_GET_CLASS (item);
 
       if (self->axes->figure != NULL && gtorch_plot_figure_is_cancelled (self->axes->figure))
@@ -594,22 +552,38 @@ draw_items (GTorchPlotLayout *self)
 }
 
 /* Draws a text whose middle is as near to a place as the ends of the whole allow. is_upright: along
- * the left side. */
+ * the left side. rest: what its lines but the first one have room for. */
 static void
 draw_label (GTorchPlotLayout *self, const gchar *text, gdouble size, gboolean is_bold,
-            gdouble middle, gdouble other, GTorchPlotAlign down, gboolean is_upright)
+            gdouble middle, gdouble other, GTorchPlotAlign down, gboolean is_upright, gdouble rest)
 {
+  cairo_t *cr = self->canvas.cr;
   const gdouble start = is_upright ? self->top : self->left;
   const gdouble limit =
       is_upright ? self->canvas.y + self->canvas.height - self->top : self->cell_width;
+  const gdouble cut = gtorch_plot_text_measure_rest (cr, text, size, is_bold) - rest;
   gdouble width, height;
 
-  gtorch_plot_text_measure (self->canvas.cr, text, size, is_bold, &width, &height);
+  gtorch_plot_text_measure (cr, text, size, is_bold, &width, &height);
   width = MIN (width, limit);
   middle = CLAMP (middle, start + width / 2, start + limit - width / 2);
-  gtorch_plot_text_draw_within (self->canvas.cr, text, size, is_bold, limit,
-                                is_upright ? other : middle, is_upright ? middle : other,
-                                GTORCH_PLOT_MIDDLE, down, is_upright ? -G_PI / 2 : 0);
+  cairo_save (cr);
+  if (cut > 0)
+    { /* the first lines are seen */
+      height -= cut;
+      if (down == GTORCH_PLOT_END)
+        other -= height;
+      down = GTORCH_PLOT_START;
+      if (is_upright)
+        cairo_rectangle (cr, other, start, height, limit);
+      else
+        cairo_rectangle (cr, start, other, limit, height);
+      cairo_clip (cr);
+    }
+  gtorch_plot_text_draw_within (cr, text, size, is_bold, limit, is_upright ? other : middle,
+                                is_upright ? middle : other, GTORCH_PLOT_MIDDLE, down,
+                                is_upright ? -G_PI / 2 : 0);
+  cairo_restore (cr);
 }
 
 static void
@@ -620,20 +594,24 @@ draw_texts (GTorchPlotLayout *self, gdouble left, gdouble bottom)
   gtorch_plot_set_source (c->cr, &c->theme->text, 1);
   if (self->axes->title != NULL)
     draw_label (self, self->axes->title, self->title_size, TRUE, c->x + c->width / 2,
-                c->y - (self->has_axes ? 5 : 2), GTORCH_PLOT_END, FALSE);
+                c->y - (self->has_axes ? 5 : 2), GTORCH_PLOT_END, FALSE, self->title_rest);
   if (self->axes->x_label != NULL)
     draw_label (self, self->axes->x_label, LABEL_SIZE, FALSE, c->x + c->width / 2, bottom,
-                GTORCH_PLOT_END, FALSE);
+                GTORCH_PLOT_END, FALSE, self->x_rest);
   if (self->axes->y_label != NULL)
     draw_label (self, self->axes->y_label, LABEL_SIZE, FALSE, c->y + c->height / 2, left,
-                GTORCH_PLOT_START, TRUE);
+                GTORCH_PLOT_START, TRUE, self->y_rest);
 }
 
 /* Makes units of both axes equally long by making the place smaller. */
 static void
 make_equal (GTorchPlotCanvas *c)
 {
-  const gdouble x_range = c->x_axis.high - c->x_axis.low, y_range = c->y_axis.high - c->y_axis.low;
+  const GTorchPlotAxis *x = &c->x_axis, *y = &c->y_axis;
+  const gdouble scale = gtorch_plot_find_unit (MAX (fabs (x->low), fabs (x->high)),
+                                               MAX (fabs (y->low), fabs (y->high)));
+  const gdouble x_range = x->high * scale - x->low * scale;
+  const gdouble y_range = y->high * scale - y->low * scale;
   const gdouble unit = MIN (c->width / x_range, c->height / y_range);
 
   if (!isfinite (unit) || !(unit > 0))
@@ -671,9 +649,10 @@ gtorch_plot_layout_draw (GTorchPlotLayout *self, gdouble x, gdouble y, gdouble w
   draw_items (self);
   if (self->has_axes)
     {
-      stroke (c, &c->theme->spine, sharp (c->x), c->y, sharp (c->x), c->y + c->height);
-      stroke (c, &c->theme->spine, c->x, sharp (c->y + c->height), c->x + c->width,
-              sharp (c->y + c->height));
+      stroke (c, &c->theme->spine, gtorch_plot_sharp (c->x), c->y, gtorch_plot_sharp (c->x),
+              c->y + c->height);
+      stroke (c, &c->theme->spine, c->x, gtorch_plot_sharp (c->y + c->height), c->x + c->width,
+              gtorch_plot_sharp (c->y + c->height));
       draw_x_ticks (self, x_ticks);
       draw_y_ticks (self, y_ticks);
     }
@@ -681,5 +660,5 @@ gtorch_plot_layout_draw (GTorchPlotLayout *self, gdouble x, gdouble y, gdouble w
     draw_bar (self);
   draw_texts (self, c->x - self->margins.left + 2, c->y + c->height + self->margins.bottom - 2);
   if (self->axes->show_legend)
-    draw_legend (self);
+    gtorch_plot_legend_draw (self->axes, c);
 }

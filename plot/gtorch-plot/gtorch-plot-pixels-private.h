@@ -7,8 +7,6 @@
 
 G_BEGIN_DECLS
 
-#define GTORCH_PLOT_MAX_NAMED 4096
-
 /* What the colours of a map stand for. */
 typedef struct
 {
@@ -22,8 +20,7 @@ typedef struct
 {
   gatomicrefcount ref_count;
   guint height, width;
-  gfloat *numbers;           /* one for each pixel, or NULL: there are colours */
-  gdouble *exact;            /* the same, of at most GTORCH_PLOT_MAX_NAMED pixels; or NULL */
+  gdouble *numbers;          /* one for each pixel, or NULL: there are colours */
   gdouble low, high;         /* the least and the greatest finite number; low > high: none */
   cairo_surface_t *surface;  /* colours, or the numbers as they were painted first; or NULL */
   GTorchPlotMapping mapping; /* of those */
@@ -40,6 +37,10 @@ GTorchPlotMapping gtorch_plot_pixels_map (const GTorchPlotPixels *self, gint col
 /* Returns a new surface. */
 cairo_surface_t *gtorch_plot_pixels_paint (const GTorchPlotPixels *self,
                                            const GTorchPlotMapping *mapping);
+/* Writes the numbers on the pixels of a rectangle of the canvas, where they are large enough for that. */
+void gtorch_plot_pixels_draw_values (const GTorchPlotPixels *self, const GTorchPlotMapping *mapping,
+                                     const GTorchPlotCanvas *canvas, gdouble x, gdouble y,
+                                     gdouble width, gdouble height);
 /* Another surface with the same pixels, for another thread or owner. */
 cairo_surface_t *gtorch_plot_surface_share (cairo_surface_t *surface);
 /* Makes pixels larger for files of vectors, whose readers would blur them. */

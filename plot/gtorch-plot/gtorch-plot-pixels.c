@@ -11,6 +11,7 @@
 #include "gtorch-plot-pixels-private.h"
 
 #define MAX_WARPED 8192
+#define MAX_NAMED  4096 /* pixels whose numbers are written on them */
 
 GTorchPlotPixels *
 gtorch_plot_pixels_new (guint height, guint width)
@@ -38,7 +39,6 @@ gtorch_plot_pixels_unref (GTorchPlotPixels *self)
   if (!g_atomic_ref_count_dec (&self->ref_count))
     return;
   g_free (self->numbers);
-  g_free (self->exact);
   g_clear_pointer (&self->surface, cairo_surface_destroy);
   g_free (self);
 }
@@ -55,8 +55,10 @@ gtorch_plot_pixels_map (const GTorchPlotPixels *self, gint colormap, gdouble min
     return mapping;
   if (mapping.low == mapping.high)
     {
-      mapping.low -= 0.5;
-      mapping.high += 0.5;
+      const gdouble half = MAX (0.5, 1e-6 * fabs (mapping.low));
+
+      mapping.low = MAX (mapping.low - half, -G_MAXDOUBLE);
+      mapping.high = MIN (mapping.high + half, G_MAXDOUBLE);
     }
   mapping.is_valid = mapping.low < mapping.high;
   return mapping;
@@ -86,8 +88,7 @@ gtorch_plot_pixels_paint (const GTorchPlotPixels *self, const GTorchPlotMapping 
     for (guint j = 0; j < self->width; j++)
       {
         const gdouble number = self->numbers[(gsize) i * self->width + j];
-        const gdouble part =
-            (0.5 * number - 0.5 * mapping->low) / (0.5 * mapping->high - 0.5 * mapping->low);
+        const gdouble part = gtorch_plot_find_part (number, mapping->low, mapping->high);
         guint32 color = 0;
 
         if (mapping->is_valid && !isnan (number))
@@ -158,20 +159,13 @@ gtorch_plot_pixels_prepare (GTorchPlotRead *read)
 
   if (read->n_channels == 1 && n > 0)
     {
-      self->numbers = g_new (gfloat, n);
+      self->numbers = g_steal_pointer (&read->values[0]);
       for (gsize i = 0; i < n; i++)
-        {
-          const gdouble value = read->values[0][i];
-
-          self->numbers[i] = (gfloat) value;
-          if (isfinite (self->numbers[i]))
-            {
-              self->low = MIN (self->low, value);
-              self->high = MAX (self->high, value);
-            }
-        }
-      if (n <= GTORCH_PLOT_MAX_NAMED)
-        self->exact = g_memdup2 (read->values[0], n * sizeof (gdouble));
+        if (isfinite (self->numbers[i]))
+          {
+            self->low = MIN (self->low, self->numbers[i]);
+            self->high = MAX (self->high, self->numbers[i]);
+          }
       self->mapping = gtorch_plot_pixels_map (self, read->colormap, read->minimum, read->maximum);
       self->surface = gtorch_plot_pixels_paint (self, &self->mapping);
     }
@@ -206,7 +200,7 @@ find_pixel (const GTorchPlotAxis *axis, gdouble part, gdouble first, gdouble las
   const gdouble value = axis->is_log
                             ? pow (10, axis->log_low + way * (axis->log_high - axis->log_low))
                             : axis->low * (1 - way) + axis->high * way;
-  const gdouble place = (value - first) / (last - first) * n;
+  const gdouble place = gtorch_plot_find_part (value, first, last) * n;
 
   return place >= 0 && place < n ? (gint) place : -1;
 }
@@ -238,11 +232,73 @@ gtorch_plot_surface_draw_warped (cairo_surface_t *surface, const GTorchPlotCanva
           memcpy (to + i * to_stride + 4 * (gsize) j, from + row * from_stride + 4 * sources[j], 4);
     }
   cairo_surface_mark_dirty (warped);
-  cairo_save (canvas->cr);
-  cairo_translate (canvas->cr, canvas->x, canvas->y);
-  cairo_scale (canvas->cr, canvas->width / columns, canvas->height / rows);
-  cairo_set_source_surface (canvas->cr, warped, 0, 0);
-  cairo_paint (canvas->cr);
-  cairo_restore (canvas->cr);
+  if (to != NULL) /* one that could not be made would break the context */
+    {
+      cairo_save (canvas->cr);
+      cairo_translate (canvas->cr, canvas->x, canvas->y);
+      cairo_scale (canvas->cr, canvas->width / columns, canvas->height / rows);
+      cairo_set_source_surface (canvas->cr, warped, 0, 0);
+      cairo_paint (canvas->cr);
+      cairo_restore (canvas->cr);
+    }
   cairo_surface_destroy (warped);
+}
+
+/* Whole numbers have all their digits, unless these would be too small to be read. Returns the size
+ * of the texts, or 0 if nobody could read them. */
+static gdouble
+format_values (const GTorchPlotPixels *self, const GTorchPlotCanvas *canvas, gdouble cell_width,
+               gdouble cell_height, gboolean is_short, GPtrArray *texts)
+{
+  gdouble size, widest = 0;
+
+  g_ptr_array_set_size (texts, 0);
+  for (guint i = 0; i < self->width * self->height; i++)
+    {
+      const gdouble number = self->numbers[i];
+      gchar *text = !is_short && number == round (number) && fabs (number) < 1e15
+                        ? gtorch_plot_format_count (number)
+                        : gtorch_plot_format_number (number);
+      gdouble w, h;
+
+      gtorch_plot_text_measure (canvas->cr, text, 10, FALSE, &w, &h);
+      widest = MAX (widest, w / 10);
+      g_ptr_array_add (texts, text);
+    }
+  size = MIN (MIN (14, cell_height * 0.5), 0.84 * cell_width / MAX (widest, 0.1));
+  return size < 4.5 ? 0 : size;
+}
+
+void
+gtorch_plot_pixels_draw_values (const GTorchPlotPixels *self, const GTorchPlotMapping *mapping,
+                                const GTorchPlotCanvas *canvas, gdouble x, gdouble y, gdouble width,
+                                gdouble height)
+{
+  const GTorchPlotColor dark = { 0.1, 0.1, 0.1 }, light = { 1, 1, 1 };
+  const guint n_columns = self->width;
+  const gdouble cell_width = width / n_columns, cell_height = height / self->height;
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
+  gdouble size;
+
+  if (self->numbers == NULL || (gsize) n_columns * self->height > MAX_NAMED)
+    return;
+  size = format_values (self, canvas, cell_width, cell_height, FALSE, texts);
+  if (size == 0)
+    size = format_values (self, canvas, cell_width, cell_height, TRUE, texts);
+  for (guint i = 0; size > 0 && i < texts->len; i++)
+    {
+      const gdouble number = self->numbers[i];
+      GTorchPlotColor color = canvas->theme->ground;
+
+      if (mapping->is_valid && !isnan (number))
+        color = gtorch_plot_colormap_look_up ((GTorchPlotColormap) mapping->colormap,
+                                              gtorch_plot_find_part (number, mapping->low,
+                                                                     mapping->high));
+      gtorch_plot_set_source (canvas->cr,
+                              gtorch_plot_color_lightness (&color) > 0.55 ? &dark : &light, 1);
+      gtorch_plot_text_draw (canvas->cr, texts->pdata[i], size, FALSE,
+                             x + (i % n_columns + 0.5) * cell_width,
+                             y + (i / n_columns + 0.5) * cell_height, GTORCH_PLOT_MIDDLE,
+                             GTORCH_PLOT_MIDDLE, 0);
+    }
 }

@@ -18,39 +18,40 @@ typedef GTorchPlotPoint Point;
 /* What gtorch_plot_canvas_x () and its like compute, for many numbers. */
 typedef struct
 {
-  gdouble low, start, scale;
+  gdouble unit, low, start, scale;
   gboolean is_log;
 } Map;
+
+/* start, size: of the axis on the canvas, from its low end to its high one. */
+static Map
+map_axis (const GTorchPlotAxis *axis, gdouble start, gdouble size)
+{
+  const gdouble unit = axis->is_log ? 1 : gtorch_plot_find_unit (axis->low, axis->high);
+  const gdouble low = axis->is_log ? axis->log_low : axis->low * unit,
+                high = axis->is_log ? axis->log_high : axis->high * unit;
+
+  return (Map){ unit, axis->is_inverted ? high : low, start,
+                size / (axis->is_inverted ? low - high : high - low), axis->is_log };
+}
 
 static Map
 map_x (const GTorchPlotCanvas *canvas)
 {
-  const GTorchPlotAxis *axis = &canvas->x_axis;
-  const gdouble low = axis->is_log ? axis->log_low : axis->low,
-                high = axis->is_log ? axis->log_high : axis->high;
-
-  return (Map){ axis->is_inverted ? high : low, canvas->x,
-                canvas->width / (axis->is_inverted ? low - high : high - low), axis->is_log };
+  return map_axis (&canvas->x_axis, canvas->x, canvas->width);
 }
 
 static Map
 map_y (const GTorchPlotCanvas *canvas)
 {
-  const GTorchPlotAxis *axis = &canvas->y_axis;
-  const gdouble low = axis->is_log ? axis->log_low : axis->low,
-                high = axis->is_log ? axis->log_high : axis->high;
-
-  return (Map){ axis->is_inverted ? low : high, canvas->y,
-                canvas->height / (axis->is_inverted ? high - low : low - high), axis->is_log };
+  return map_axis (&canvas->y_axis, canvas->y + canvas->height, -canvas->height);
 }
 
 /* NaN or infinite if there is no such place. */
 static inline gdouble
 map_place (const Map *map, gdouble value)
 {
-  const gdouble place =
-      map->start
-      + ((map->is_log ? (value > 0 ? log10 (value) : NAN) : value) - map->low) * map->scale;
+  const gdouble number = map->is_log ? (value > 0 ? log10 (value) : NAN) : value * map->unit;
+  const gdouble place = map->start + (number - map->low) * map->scale;
 
   return fabs (value) <= G_MAXDOUBLE ? CLAMP (place, -1e6, 1e6)
                                      : NAN; /* cairo's numbers end at 8e6 */

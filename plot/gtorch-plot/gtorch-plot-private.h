@@ -55,7 +55,26 @@ typedef struct
   gchar *label; /* NULL: a small tick without one */
 } GTorchPlotTick;
 
-/* Where a number is, from 0 to 1 between the ends, and beyond them outside; NaN if it has no place. */
+/* The power of two by which numbers are multiplied before one is subtracted from another: the differences of
+ * numbers near the ends of doubles are infinite, and those near 0 have no digits. */
+static inline gdouble
+gtorch_plot_find_unit (gdouble low, gdouble high)
+{
+  const gdouble largest = MAX (ABS (low), ABS (high));
+
+  return largest > 1e300 ? 0x1p-10 : largest < 1e-280 ? 0x1p200 : 1;
+}
+
+/* Where a number is: 0 at low, 1 at high, and beyond them outside. */
+static inline gdouble
+gtorch_plot_find_part (gdouble value, gdouble low, gdouble high)
+{
+  const gdouble unit = gtorch_plot_find_unit (low, high);
+
+  return (value * unit - low * unit) / (high * unit - low * unit);
+}
+
+/* The same on an axis; NaN if it has no place. */
 gdouble gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value);
 /* Returns ticks in growing order, with at most about n of them labelled. */
 GArray *gtorch_plot_ticks_new (const GTorchPlotAxis *axis, gdouble n);
@@ -80,11 +99,16 @@ typedef enum
   GTORCH_PLOT_END = 2,
 } GTorchPlotAlign;
 
+/* The middle of a pixel of a screen, where a thin line is sharp. */
+gdouble gtorch_plot_sharp (gdouble place);
 gdouble gtorch_plot_canvas_x (const GTorchPlotCanvas *canvas, gdouble value);
 gdouble gtorch_plot_canvas_y (const GTorchPlotCanvas *canvas, gdouble value);
 
 void gtorch_plot_text_measure (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
                                gdouble *width, gdouble *height);
+/* The height of all lines but the first one; 0 if there is none, or no text. */
+gdouble gtorch_plot_text_measure_rest (cairo_t *cr, const gchar *text, gdouble size,
+                                       gboolean is_bold);
 /* Places a side or the middle of the text at x, and of its height at y. angle: in radians, around that
  * place. */
 void gtorch_plot_text_draw (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
@@ -202,6 +226,11 @@ struct _GTorchPlotAxes
   gboolean show_legend, show_grid, show_ticks, equal_units;
 };
 
+/* Which the axes own. */
+GTorchPlotItem *gtorch_plot_axes_get_item (GTorchPlotAxes *self, guint i);
+/* Draws the legend in the corner where it covers least. */
+void gtorch_plot_legend_draw (GTorchPlotAxes *axes, const GTorchPlotCanvas *canvas);
+
 /* Finds the first pixel whose number is negative or not finite. */
 gboolean gtorch_plot_image_find_bad (GTorchPlotImage *self, guint *row, guint *column,
                                      gdouble *number);
@@ -248,6 +277,5 @@ gboolean gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTens
                                GTorchPlotRead read, GTorchPlotTake take, GError **error);
 void gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                              GTorchPlotRead read, GTorchPlotTake take, GTask *task);
-/* Tells whether a result is of the function that began it, for an item. */
 
 G_END_DECLS

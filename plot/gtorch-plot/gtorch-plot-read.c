@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Tensors become numbers of the host, and these what is drawn, at once or in a thread. Of two reads for one
- * item, the one that was begun later counts, whichever ends last. */
+ * item, the one that was begun later counts, whichever ends last. What was cancelled has ended at once; its
+ * thread, which has nothing but what is its own, ends behind it. */
 
 #include "config.h"
 
@@ -70,13 +71,16 @@ take_read (GTorchPlotItem *item, guint serial, GTorchPlotRead *read, GTorchPlotT
 
 /* Maybe in a thread. */
 static gboolean
-read_values (GTorchTensor **tensors, GTorchPlotRead *read, const gchar *op, GError **error)
+read_values (GTorchTensor **tensors, GTorchPlotRead *read, const gchar *op,
+             GCancellable *cancellable, GError **error)
 {
   GError *failure = NULL;
 
   for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
     if (tensors[i] != NULL)
       {
+        if (g_cancellable_set_error_if_cancelled (cancellable, error))
+          return FALSE;
         read->values[i] = gtorch_tensor_to_doubles (tensors[i], &read->n_values[i], &failure);
         if (read->values[i] == NULL)
           {
@@ -85,6 +89,8 @@ read_values (GTorchTensor **tensors, GTorchPlotRead *read, const gchar *op, GErr
             return FALSE;
           }
       }
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   read->prepare (read);
   return TRUE;
 }
@@ -93,7 +99,7 @@ gboolean
 gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTensor **tensors,
                       GTorchPlotRead read, GTorchPlotTake take, GError **error)
 {
-  const gboolean result = read_values (tensors, &read, op, error);
+  const gboolean result = read_values (tensors, &read, op, NULL, error);
 
   if (result)
     take_read (item, ++item->serial, &read, take);
@@ -102,30 +108,67 @@ gtorch_plot_read_now (GTorchPlotItem *item, const gchar *op, GTorchTensor **tens
   return result;
 }
 
+/* --- in a thread --- */
+
+/* What the thread works with, and nobody else until it has ended. */
 typedef struct
 {
-  GTask *task; /* of the item: the thread leaves it alone */
-  GTorchPlotRead read;
-  GTorchPlotTake take;
   const gchar *op;
-  guint serial, n_pending;
+  GTorchPlotRead read;
+  GMainContext *context;                          /* of the owner of the tensors */
   GTorchTensor *tensors[GTORCH_PLOT_MAX_TENSORS]; /* then those on the CPU */
+} Work;
+
+typedef struct
+{
+  GTask *task; /* of the item */
+  GTorchPlotTake take;
+  guint serial, n_pending;
   GError *error;
+  Work *work; /* NULL: the thread has it */
 } Later;
 
-static void
-later_end (Later *later)
+static gboolean
+drop_tensor (gpointer data)
 {
-  if (later->error != NULL)
-    g_task_return_error (later->task, later->error);
-  else if (!g_task_return_error_if_cancelled (later->task))
-    {
-      take_read (g_task_get_source_object (later->task), later->serial, &later->read, later->take);
-      g_task_return_boolean (later->task, TRUE);
-    }
-  clear_read (&later->read);
+  g_object_unref (data);
+  return G_SOURCE_REMOVE;
+}
+
+/* Maybe in the thread. The tensors are dropped where their owner is. */
+static void
+work_free (gpointer data)
+{
+  Work *work = data;
+
   for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
-    g_clear_object (&later->tensors[i]);
+    if (work->tensors[i] != NULL)
+      {
+        g_autoptr (GSource) source = g_idle_source_new ();
+
+        g_source_set_callback (source, drop_tensor, work->tensors[i], NULL);
+        g_source_attach (source, work->context);
+      }
+  clear_read (&work->read);
+  g_main_context_unref (work->context);
+  g_free (work);
+}
+
+static void
+work_drop_tensors (Work *work)
+{
+  for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
+    g_clear_object (&work->tensors[i]);
+}
+
+static void
+later_free (Later *later)
+{
+  if (later->work != NULL)
+    {
+      work_drop_tensors (later->work);
+      work_free (later->work);
+    }
   g_object_unref (later->task);
   g_free (later);
 }
@@ -133,16 +176,31 @@ later_end (Later *later)
 static void
 read_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
-  Later *later = data;
+  Work *work = data;
+  GError *error = NULL;
 
-  read_values (later->tensors, &later->read, later->op, &later->error);
-  g_task_return_boolean (task, TRUE);
+  if (read_values (work->tensors, &work->read, work->op, cancellable, &error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
 }
 
 static void
 was_read (GObject *object, GAsyncResult *result, gpointer data)
 {
-  later_end (data);
+  Later *later = data;
+  Work *work = g_task_get_task_data (G_TASK (result));
+  GError *error = NULL;
+
+  if (g_task_propagate_boolean (G_TASK (result), &error))
+    {
+      take_read (g_task_get_source_object (later->task), later->serial, &work->read, later->take);
+      work_drop_tensors (work);
+      g_task_return_boolean (later->task, TRUE);
+    }
+  else
+    g_task_return_error (later->task, error);
+  later_free (later);
 }
 
 static void
@@ -154,13 +212,14 @@ end_one (Later *later)
     return;
   if (later->error != NULL)
     {
-      name_op (later->error, later->op);
-      later_end (later);
+      name_op (later->error, later->work->op);
+      g_task_return_error (later->task, later->error);
+      later_free (later);
       return;
     }
-  task = g_task_new (NULL, NULL, was_read, later);
-  g_task_set_task_data (task, later, NULL);
-  g_task_run_in_thread (task, read_in_thread);
+  task = g_task_new (NULL, g_task_get_cancellable (later->task), was_read, later);
+  g_task_set_task_data (task, g_steal_pointer (&later->work), work_free);
+  gtorch_task_run_in_thread (task, read_in_thread);
 }
 
 typedef struct
@@ -177,8 +236,8 @@ found_elements (GObject *object, GAsyncResult *result, gpointer data)
   GError *error = NULL;
   GTorchTensor *host = gtorch_tensor_to_device_finish (GTORCH_TENSOR (object), result, &error);
 
-  g_object_unref (later->tensors[part->i]);
-  later->tensors[part->i] = host;
+  g_object_unref (later->work->tensors[part->i]);
+  later->work->tensors[part->i] = host;
   if (error != NULL && later->error == NULL)
     later->error = g_steal_pointer (&error);
   g_clear_error (&error);
@@ -190,20 +249,22 @@ gtorch_plot_read_later (GTorchPlotItem *item, const gchar *op, GTorchTensor **te
                         GTorchPlotRead read, GTorchPlotTake take, GTask *task)
 {
   Later *later = g_new0 (Later, 1);
+  Work *work = later->work = g_new0 (Work, 1);
 
   later->task = g_object_ref (task);
-  later->read = read;
   later->take = take;
-  later->op = op;
   later->serial = ++item->serial;
   later->n_pending = 1; /* until all are begun */
+  work->op = op;
+  work->read = read;
+  work->context = g_main_context_ref_thread_default ();
   for (guint i = 0; i < GTORCH_PLOT_MAX_TENSORS; i++)
     if (tensors[i] != NULL)
       {
         Part *part = g_new (Part, 1);
 
         *part = (Part){ later, i };
-        later->tensors[i] = g_object_ref (tensors[i]);
+        work->tensors[i] = g_object_ref (tensors[i]);
         later->n_pending++;
         gtorch_tensor_to_device_async (tensors[i], gtorch_device_cpu (),
                                        g_task_get_cancellable (task), found_elements, part);

@@ -52,6 +52,22 @@ gtorch_plot_text_measure (cairo_t *cr, const gchar *text, gdouble size, gboolean
   measure (layout, G_MAXINT / PANGO_SCALE, &left, width, height);
 }
 
+gdouble
+gtorch_plot_text_measure_rest (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold)
+{
+  g_autoptr (PangoLayout) layout = NULL;
+  PangoRectangle all, first;
+
+  if (text == NULL)
+    return 0;
+  layout = make_layout (cr, text, size, is_bold);
+  if (pango_layout_get_line_count (layout) < 2)
+    return 0;
+  pango_layout_get_extents (layout, NULL, &all);
+  pango_layout_line_get_extents (pango_layout_get_line_readonly (layout, 0), NULL, &first);
+  return (gdouble) (all.height - first.height) / PANGO_SCALE;
+}
+
 void
 gtorch_plot_text_draw_within (cairo_t *cr, const gchar *text, gdouble size, gboolean is_bold,
                               gdouble limit, gdouble x, gdouble y, GTorchPlotAlign across,

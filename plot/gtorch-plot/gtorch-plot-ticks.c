@@ -48,8 +48,8 @@ gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value)
         return NAN;
       place = (log10 (value) - axis->log_low) / (axis->log_high - axis->log_low);
     }
-  else /* halves: the difference of two finite numbers may not be finite */
-    place = (0.5 * value - 0.5 * axis->low) / (0.5 * axis->high - 0.5 * axis->low);
+  else
+    place = gtorch_plot_find_part (value, axis->low, axis->high);
   return axis->is_inverted ? 1 - place : place;
 }
 
@@ -110,25 +110,38 @@ format_fixed (gdouble value, gint n_digits)
   return with_minus (g_strdup (buffer));
 }
 
-/* value = number * 10^exponent, where the numbers have n_digits behind the point. */
-static gchar *
-format_power (gdouble value, gint exponent, gint n_digits)
+/* "1.00" is a one. */
+static gboolean
+is_one (const gchar *number)
 {
-  g_autofree gchar *number = NULL;
-  GString *text;
+  return number[0] == '1' && number[1 + strspn (number + 1, ".0")] == '\0'
+         && (number[1] == '.' || number[1] == '\0');
+}
+
+/* value = number * 10^exponent, where the numbers have n_digits behind the point. Those that become 10 or
+ * more have a digit more, and the next power. is_short: 1.0 times a power is that power. */
+static gchar *
+format_power (gdouble value, gint exponent, gint n_digits, gboolean is_short)
+{
+  g_autofree gchar *text = NULL;
+  const gchar *number;
+  GString *string;
 
   if (value == 0)
     return g_strdup ("0");
   /* in two steps: 10^-exponent may be too large */
-  number =
+  text =
       format_fixed (value / pow (10, exponent / 2) / pow (10, exponent - exponent / 2), n_digits);
-  text = g_string_new (NULL);
-  if (g_str_equal (number, "−1"))
-    g_string_append (text, "−");
-  else if (!g_str_equal (number, "1"))
-    g_string_append_printf (text, "%s×", number);
-  append_exponent (text, exponent);
-  return g_string_free (text, FALSE);
+  number = g_str_has_prefix (text, "−") ? text + strlen ("−") : text;
+  if (strspn (number, "0123456789") > 1)
+    return format_power (value, exponent + 1, n_digits + 1, TRUE);
+  string = g_string_new (NULL);
+  if (is_one (number) && (is_short || n_digits == 0))
+    g_string_append_len (string, text, number - text);
+  else
+    g_string_append_printf (string, "%s×", text);
+  append_exponent (string, exponent);
+  return g_string_free (string, FALSE);
 }
 
 gchar *
@@ -152,28 +165,43 @@ gtorch_plot_format_number (gdouble value)
     return format_fixed (value, 0);
   exponent = floor (log10 (fabs (value)));
   if (exponent < -3 || exponent > 5)
-    return format_power (value, exponent, 1);
+    return format_power (value, exponent, 1, TRUE);
   g_ascii_formatd (buffer, sizeof (buffer), fabs (value) < 1 ? "%.2f" : "%.3g", value);
   return exponent > 2 ? format_fixed (value, 0) : with_minus (g_strdup (buffer));
 }
 
 /* --- linear --- */
 
+#define LEAST_STEP 1e-318 /* below, doubles are too far from each other for steps of 1, 2 or 5 */
+
 static void
 add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
 {
-  const gdouble range = axis->high - axis->low;
-  gdouble step, power, largest = MAX (fabs (axis->low), fabs (axis->high));
+  const gdouble unit = gtorch_plot_find_unit (axis->low, axis->high);
+  const gdouble range = axis->high * unit - axis->low * unit;
+  const gdouble largest = MAX (fabs (axis->low), fabs (axis->high));
+  const gdouble part = range / (largest * unit);
+  gdouble step, power;
   gint exponent, top;
   gint64 first;
 
-  if (!isfinite (range) || !(range > 0) || range / largest < 1e-13)
+  if (!(part >= 1e-13))
     { /* the numbers do not differ in what can be written */
-      ticks_take (ticks, axis->low, format_power (axis->low, (gint) floor (log10 (largest)), 2));
+      ticks_take (ticks, axis->low,
+                  format_power (axis->low, (gint) floor (log10 (largest)), 2, FALSE));
       return;
     }
-  step = range / MAX (n, 1);
-  if (axis->is_whole && range >= 1)
+  step = range / MAX (n, 1) / unit;
+  if (step < LEAST_STEP)
+    {
+      const gint n_digits = (gint) ceil (MAX (-log10 (part), 0));
+
+      top = (gint) floor (log10 (largest));
+      ticks_take (ticks, axis->low, format_power (axis->low, top, n_digits, FALSE));
+      ticks_take (ticks, axis->high, format_power (axis->high, top, n_digits, FALSE));
+      return;
+    }
+  if (axis->is_whole && range / unit >= 1)
     step = MAX (step, 1);
   exponent = (gint) floor (log10 (step));
   power = pow (10, exponent);
@@ -190,7 +218,7 @@ add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
     }
   if (!(step > 0) || fabs (axis->low / step) > 1e15)
     return;
-  top = (gint) floor (log10 (largest * 1.0000001));
+  top = (gint) floor (log10 (largest) + 5e-8);
   if (top - exponent == 1 && largest < 2 * pow (10, top))
     top--; /* 2, 4, 6, 8, 10 in place of 0.2 to 1.0 */
   first = (gint64) ceil (axis->low / step - 1e-6);
@@ -198,10 +226,10 @@ add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
     {
       gdouble value = (first + i) * step;
 
-      if (value > axis->high + 1e-6 * step)
+      if (!isfinite (value) || value > axis->high + 1e-6 * step)
         break;
       ticks_take (ticks, value,
-                  top > 6 || top < -4 ? format_power (value, top, MAX (top - exponent, 0))
+                  top > 6 || top < -4 ? format_power (value, top, MAX (top - exponent, 0), FALSE)
                                       : format_fixed (value, -exponent));
     }
 }
@@ -225,7 +253,7 @@ format_in_decade (gint digit, gint exponent)
 {
   if (exponent >= -3 && exponent <= 3)
     return format_fixed (digit * pow (10, exponent), -exponent);
-  return format_power (digit * pow (10, exponent), exponent, 0);
+  return format_power (digit * pow (10, exponent), exponent, 0, FALSE);
 }
 
 static void
@@ -235,13 +263,14 @@ add_log (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
   const gint every = MAX (1, (gint) ceil ((last - first) / MAX (n, 1)));
   const gboolean has_digits = last - first <= 2;
   const gdouble low = axis->low * (1 - 1e-9), high = axis->high * (1 + 1e-9);
+  const gint step = last - first < MAX_TICKS ? 1 : every;
 
-  for (gint exponent = first; exponent <= last && ticks->len < MAX_TICKS; exponent++)
+  for (gint exponent = first; exponent <= last && ticks->len < MAX_TICKS; exponent += step)
     for (gint digit = 1; digit < (every == 1 ? 10 : 2); digit++)
       {
         gdouble value = digit * pow (10, exponent);
 
-        if (value < low || value > high)
+        if (!isfinite (value) || value < low || value > high)
           continue;
         if (digit == 1)
           ticks_take (ticks, value,

@@ -43,4 +43,26 @@ tap.add('a_program_is_read_while_its_main_loop_runs', async () => {
     daemon.force_exit();
 });
 
+tap.add('mistakes_throw', () => {
+    const exporter = new GTorch.Exporter();
+    tap.throws(() => new GTorch.Exporter({name: 'a\0b'}), error => /NUL/.test(error.message));
+    tap.throws(() => exporter.add_module('a\0b', nn.Linear(2, 2)), error => /NUL/.test(error.message));
+    tap.throws(() => exporter.add_scalar('a\0b', 1, 1), error => /NUL/.test(error.message));
+    tap.throws(() => exporter.set_profile('[]\0'), error => /NUL/.test(error.message));
+    tap.throws(() => exporter.add_scalar('loss', 1, 1.5), error => /step/.test(error.message));
+    tap.throws(() => exporter.set_profile('[1]'), error => /must be an object/.test(error.message));
+    exporter.set_profile('[{}]');
+});
+
+// The tests' program is called by its file, whatever options come before it.
+tap.add('programs_are_called_by_their_script', () => {
+    tap.equal(new GTorch.Exporter().name, 'test-exporter.js');
+    const [file, stream] = Gio.File.new_tmp('XXXXXX.html');
+    stream.close(null);
+    GTorch.memory_report_save(file.get_path());
+    const [, bytes] = file.load_contents(null);
+    tap.assert(new TextDecoder().decode(bytes).includes('<p>test-exporter.js, process'));
+    file.delete(null);
+});
+
 await tap.run();

@@ -112,6 +112,22 @@ def mistakes_raise():
     for wrong in (lambda: exporter.add_module('model', 3), lambda: exporter.add_scalar(3, 1.0, 1),
                   lambda: exporter.add_scalar('loss', 'much', 1)):
         raises((TypeError, ValueError), wrong)
+    for wrong in (lambda: torch.Exporter.new('a\0b'), lambda: torch.Exporter(name='a\0b'),
+                  lambda: exporter.add_module('a\0b', nn.Linear(2, 2)), lambda: exporter.add_scalar('a\0b', 1, 1),
+                  lambda: exporter.remove_module('a\0b'), lambda: exporter.set_profile('[]\0'),
+                  lambda: exporter.write(1, ['a\0b'], [1])):
+        with raises(ValueError, 'NUL'):
+            wrong()
+    for wrong in (1.5, 2.0, '5', True, None):
+        with raises(TypeError, 'step'):
+            exporter.add_scalar('loss', 1, wrong)
+    with raises(OverflowError, 'step'):
+        exporter.add_scalar('loss', 1, 2**63)
+    for wrong in ('[1]', '{}', '5'):
+        with raises(GLib.Error, 'it must be '):
+            exporter.set_profile(wrong)
+    assert exporter.set_profile('[{}]') and exporter.set_profile(None)
+    assert exporter.add_scalar(name='loss', value=1, step=1)
     exporter.close()
     with raises(GLib.Error, 'exporter_start: the GTorchExporter is closed'):
         exporter.start(None)

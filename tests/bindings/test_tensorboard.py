@@ -124,6 +124,7 @@ def histograms_count():
             writer.add_histogram('h', torch.tensor([-1.0, 0.0, 2.0, 2.0]), 1)
             writer.add_histogram('h', torch.tensor([0.0, 1.0, 2.0, 3.0]), 2, bins=[0, 2, 4])
             writer.add_histogram('h', [0.0, 4.0, 4.0], 3, bins=2)
+            writer.add_histogram('h', [1796043809.5, 1796043810.0], 4)  # between which float32 has no steps
         found = [fields(value[5][0]) for _step, value in values(folder)]
     doubles = [{k: struct.unpack(f'<{len(v[0]) // 8}d', v[0]) for k, v in one.items()} for one in found]
     assert doubles[0][1] == (-1,) and doubles[0][2] == (2,) and doubles[0][3] == (4,)
@@ -133,6 +134,7 @@ def histograms_count():
         assert sum(lower <= x < upper for x in (-1, 0, 2, 2)) == count
     assert doubles[1][6] == (0, 2, 4) and doubles[1][7] == (0, 2, 2), doubles[1]
     assert doubles[2][6] == (0, 2, 4) and doubles[2][7] == (0, 1, 2), doubles[2]
+    assert doubles[3][1] == (1796043809.5,) and doubles[3][2] == (1796043810,), doubles[3]
 
 
 def pixels(png):

@@ -466,7 +466,6 @@ main (int argc, char **argv)
 {
   g_autofree gchar *folder = g_dir_make_tmp ("gtorch-ranks-XXXXXX", NULL);
   gint status;
-  guint i;
 
   g_test_init (&argc, &argv, NULL);
   alarm (300);

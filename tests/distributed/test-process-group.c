@@ -645,10 +645,12 @@ values_are_exchanged (void)
   g_clear_error (&error);
   /* the others are told */
   g_assert_null (gtorch_process_group_broadcast_variant (group, NULL, 0, &error));
-  g_assert_error (error, GTORCH_ERROR, rank == 0 ? GTORCH_ERROR_INVALID : GTORCH_ERROR_FAILED);
+  g_assert_error (error, GTORCH_ERROR,
+                  (gint) (rank == 0 ? GTORCH_ERROR_INVALID : GTORCH_ERROR_FAILED));
   g_clear_error (&error);
   g_assert_null (gtorch_process_group_scatter_variant (group, own_value (), 0, &error));
-  g_assert_error (error, GTORCH_ERROR, rank == 0 ? GTORCH_ERROR_INVALID : GTORCH_ERROR_FAILED);
+  g_assert_error (error, GTORCH_ERROR,
+                  (gint) (rank == 0 ? GTORCH_ERROR_INVALID : GTORCH_ERROR_FAILED));
   g_clear_error (&error);
   g_assert_null (gtorch_process_group_gather_variant (group, own_value (), -1, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);

@@ -80,10 +80,10 @@ a_monitor_records_a_profile (void)
   g_free (until_recorded (exporter, 2)); /* it ends by itself */
   last = get_profile (exporter);
   g_assert_null (strstr (last, "\"mul\""));
-  g_assert_true (gtorch_exporter_set_profile (exporter, "{}", &error));
+  g_assert_true (gtorch_exporter_set_profile (exporter, "[]", &error));
   g_free (last);
   last = get_profile (exporter);
-  g_assert_cmpstr (last, ==, "{}");
+  g_assert_cmpstr (last, ==, "[]");
 }
 
 static void

@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <gtorch/export/gtorch-exporter-private.h>
 #include <gtorch/gtorch.h>
 #include <math.h>
 #include <signal.h>
@@ -338,6 +339,40 @@ parameters_have_statistics (void)
 }
 
 static void
+parameters_of_any_size_have_statistics (void)
+{
+  static const gdouble rows[][2] = {
+    { 1e308, -1e308 }, { 1e200, -1e200 }, { 1e-200, -1e-200 }, { 1e-310, -1e-310 }
+  };
+  g_autoptr (GTorchExporter) exporter = started ("test");
+  g_autoptr (GTorchModule) module = GTORCH_MODULE (gtorch_sequential_new ());
+  g_autoptr (GVariant) of_equal = NULL;
+
+  add_parameter (module, "equal", (const gdouble[]){ 1.5e308, 1.5e308, 1.5e308 }, 3);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      const gchar name[] = { 'a' + i, '\0' };
+
+      add_parameter (module, name, rows[i], 2);
+    }
+  g_assert_true (gtorch_exporter_add_module (exporter, "net", module, NULL));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      const gchar name[] = { 'a' + i, '\0' };
+      const gdouble largest = rows[i][0];
+      g_autoptr (GVariant) found = get_statistics (exporter, "net", name, 3);
+
+      assert_counts (found, (const guint64[]){ 1, 0, 1 }, 3);
+      g_assert_cmpfloat (number (found, "mean"), ==, 0);
+      g_assert_cmpfloat_with_epsilon (number (found, "standard-deviation") / largest, 1, 1e-12);
+      g_assert_cmpfloat_with_epsilon (number (found, "norm") / largest, G_SQRT2, 1e-12);
+    }
+  of_equal = get_statistics (exporter, "net", "equal", 3);
+  g_assert_cmpfloat (number (of_equal, "mean"), ==, 1.5e308);
+  g_assert_cmpfloat (number (of_equal, "standard-deviation"), ==, 0);
+}
+
+static void
 parameters_that_are_not_contiguous_or_empty_have_statistics (void)
 {
   g_autoptr (GTorchExporter) exporter = started ("test");
@@ -556,17 +591,56 @@ nonsense_from_the_bus_gets_errors (void)
   answer = ask (exporter, "ListModules", NULL); /* it still answers */
 }
 
+static gboolean
+is_there (GWeakRef *reference)
+{
+  g_autoptr (GObject) object = g_weak_ref_get (reference);
+
+  return object != NULL;
+}
+
+/* In a program that runs no main loop, too. */
+static void
+the_connection_ends_with_the_export (void)
+{
+  g_autoptr (GTorchExporter) exporter = started ("test");
+  const gint64 end = g_get_monotonic_time () + LIMIT;
+  GWeakRef connection;
+
+  g_weak_ref_init (&connection, gtorch_exporter_get_export (exporter)->bus);
+  g_variant_unref (ask (exporter, "ListModules", NULL));
+  gtorch_exporter_stop (exporter);
+  while (is_there (&connection)) /* its own thread has it for a moment */
+    {
+      g_assert_cmpint (g_get_monotonic_time (), <, end);
+      g_usleep (1000);
+    }
+  g_weak_ref_clear (&connection);
+}
+
+static void
+assert_no_trace (GTorchExporter *exporter, const gchar *text, const gchar *message)
+{
+  g_autofree gchar *expected = g_strconcat ("exporter_set_profile: ", message, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_exporter_set_profile (exporter, text, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+  g_assert_cmpstr (error->message, ==, expected);
+}
+
 static void
 a_profile_is_handed_on (void)
 {
   g_autoptr (GTorchExporter) exporter = started ("test");
   g_autoptr (GVariant) answer = NULL;
+  g_autoptr (GVariant) after = NULL;
   g_autoptr (GError) error = NULL;
   g_autofree gchar *big = g_strnfill (32 * 1024 * 1024 + 1, ' ');
 
-  g_assert_true (gtorch_exporter_set_profile (exporter, "{}", &error));
+  g_assert_true (gtorch_exporter_set_profile (exporter, "[]", &error));
   answer = ask (exporter, "GetProfile", NULL);
-  assert_text (answer, "('{}',)");
+  assert_text (answer, "('[]',)");
   g_assert_false (gtorch_exporter_set_profile (exporter, "\xff", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
@@ -578,6 +652,18 @@ a_profile_is_handed_on (void)
   g_assert_false (gtorch_exporter_set_profile (exporter, "not json", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
   g_clear_error (&error);
+  assert_no_trace (exporter, "{}",
+                   "the text is an object without that list, it must be a trace: a list of events, "
+                   "or an object with the list as “traceEvents”");
+  assert_no_trace (exporter, "5",
+                   "the text is a number, it must be a trace: a list of events, or an object with "
+                   "the list as “traceEvents”");
+  assert_no_trace (exporter, "[{}, 1]", "event 1 of the trace is a number, it must be an object");
+  assert_no_trace (exporter, "{\"traceEvents\": [[]]}",
+                   "event 0 of the trace is an array, it must be an object");
+  after = ask (exporter, "GetProfile", NULL);
+  assert_text (after, "('[]',)");
+  g_assert_true (gtorch_exporter_set_profile (exporter, "{\"traceEvents\": [{}]}", &error));
   g_assert_false (gtorch_exporter_add_scalar (exporter, "", 1, 0, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==, "exporter_add_scalar: the name is empty");
@@ -790,12 +876,14 @@ main (gint argc, gchar **argv)
   TEST (it_has_the_properties_of_the_program);
   TEST (devices_and_streams_are_listed);
   TEST (parameters_have_statistics);
+  TEST (parameters_of_any_size_have_statistics);
   TEST (parameters_that_are_not_contiguous_or_empty_have_statistics);
   TEST (modules_go_and_are_replaced);
   TEST (many_parameters_come_in_parts);
   TEST (scalars_are_kept_and_thinned_out);
   TEST (nonsense_from_the_bus_gets_errors);
   TEST (a_profile_is_handed_on);
+  TEST (the_connection_ends_with_the_export);
   TEST (many_calls_at_once_are_answered_or_refused);
   TEST (a_stop_ends_what_is_computed);
   TEST (a_trainer_shows_its_module_and_losses);

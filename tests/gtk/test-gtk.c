@@ -168,6 +168,34 @@ test_range_fits_the_numbers (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
+/* Black, gray and white. */
+static void
+test_range_fits_numbers_of_any_size (void)
+{
+  static const gdouble rows[][3] = { { -1e308, 0, 1e308 },
+                                     { 1796043809, 1796043810, 1796043811 },
+                                     { 0, 0x1p-1073, 0x1p-1072 } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GTorchTensor) pixels =
+          gtorch_tensor_new_from_doubles (rows[i], 3, GTORCH_SHAPE (1, 3), GTORCH_DTYPE_FLOAT64,
+                                          NULL, NULL);
+      g_autoptr (GTorchGtkTensorPaintable) paintable = gtorch_gtk_tensor_paintable_new ();
+
+      g_assert_true (gtorch_gtk_tensor_paintable_set_tensor (paintable, pixels, NULL));
+      gtorch_gtk_tensor_paintable_set_fit_range (paintable, TRUE);
+      WAIT_UNTIL (!gtorch_gtk_tensor_paintable_is_loading (paintable));
+      for (gint x = 0; x < 3; x++)
+        {
+          guint8 rgba[4];
+
+          read_pixel (gtorch_gtk_tensor_paintable_get_texture (paintable), x, 0, rgba);
+          g_assert_cmpint (rgba[0], ==, x == 0 ? 0 : x == 1 ? 128 : 255);
+        }
+    }
+}
+
 static void
 test_paintable_ends_while_it_reads (void)
 {
@@ -564,6 +592,101 @@ test_button_ends_a_run_of_the_program (void)
   gtk_window_destroy (GTK_WINDOW (window));
 }
 
+/* The widget's run goes on behind another trainer, or none; another run of the widget may be shown then. */
+static void
+test_button_ends_a_run_that_is_not_shown (void)
+{
+  for (guint i = 0; i < 3; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GError) other_error = NULL;
+      g_autoptr (GTorchTrainer) trainer = make_trainer (1000000);
+      g_autoptr (GTorchTrainer) other = make_trainer (1000000);
+      GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+      GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (progress);
+      GtkWidget *button = find_button (progress);
+
+      gtorch_gtk_trainer_progress_run_async (self, on_ran, &error);
+      WAIT_UNTIL (gtorch_trainer_get_step (trainer) > 3);
+      gtorch_gtk_trainer_progress_set_trainer (self, i == 0 ? NULL : other);
+      g_assert_false (gtorch_gtk_trainer_progress_is_running (self));
+      g_assert_true (gtk_widget_get_sensitive (button));
+      g_assert_cmpstr (read_line (progress), ==,
+                       i == 0 ? "the run of another trainer goes on"
+                              : "Not started  ·  the run of another trainer goes on");
+      if (i == 2)
+        {
+          gtorch_gtk_trainer_progress_run_async (self, on_ran, &other_error);
+          WAIT_UNTIL (gtorch_trainer_get_step (other) > 3);
+          g_signal_emit_by_name (button, "clicked");
+          WAIT_UNTIL (other_error != NULL);
+          g_assert_error (other_error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+          g_assert_true (gtorch_trainer_is_running (trainer));
+          g_assert_true (gtk_widget_get_sensitive (button));
+        }
+      g_signal_emit_by_name (button, "clicked");
+      g_assert_false (gtk_widget_get_sensitive (button));
+      g_assert_nonnull (strstr (read_line (progress), "cancelling the run of another trainer…"));
+      WAIT_UNTIL (error != NULL);
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_assert_null (strstr (read_line (progress), "another trainer"));
+      gtk_window_destroy (GTK_WINDOW (window));
+    }
+}
+
+/* After another cancellable was set, and after another trainer was shown for a while. */
+static void
+test_button_ends_a_run_that_was_not_shown (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTrainer) trainer = make_trainer (1000000);
+  GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+  GTorchGtkTrainerProgress *self = GTORCH_GTK_TRAINER_PROGRESS (progress);
+  GtkWidget *button = find_button (progress);
+
+  gtorch_gtk_trainer_progress_run_async (self, on_ran, &error);
+  WAIT_UNTIL (gtorch_trainer_get_step (trainer) > 3);
+  gtorch_gtk_trainer_progress_set_trainer (self, NULL);
+  gtorch_gtk_trainer_progress_set_cancellable (self, NULL);
+  gtorch_gtk_trainer_progress_set_trainer (self, trainer);
+  g_assert_true (gtk_widget_get_sensitive (button));
+  g_assert_null (strstr (read_line (progress), "another trainer"));
+  g_signal_emit_by_name (button, "clicked");
+  WAIT_UNTIL (error != NULL);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_assert_true (g_str_has_suffix (read_line (progress), "  ·  cancelled"));
+  gtk_window_destroy (GTK_WINDOW (window));
+}
+
+/* Of the widget, and of the program. A run to the end tells nothing. */
+static void
+test_line_tells_that_a_run_was_stopped (void)
+{
+  for (guint i = 0; i < 3; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTrainer) trainer = make_trainer (i < 2 ? 1000000 : 3);
+      GtkWidget *progress = gtorch_gtk_trainer_progress_new (trainer), *window = show (progress);
+
+      if (i == 1)
+        gtorch_trainer_run_async (trainer, NULL, on_trained, &error);
+      else
+        gtorch_gtk_trainer_progress_run_async (GTORCH_GTK_TRAINER_PROGRESS (progress), on_ran,
+                                               &error);
+      WAIT_UNTIL (gtorch_trainer_get_step (trainer) > 3 && find_button (progress) != NULL
+                  && (i == 2 || gtk_widget_get_sensitive (find_button (progress))));
+      if (i < 2)
+        gtorch_trainer_stop (trainer);
+      WAIT_UNTIL (error != NULL);
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_EXISTS);
+      WAIT_UNTIL (!gtk_widget_get_sensitive (find_button (progress)));
+      g_assert_true (g_str_has_suffix (read_line (progress), "  ·  stopped") == (i < 2));
+      gtorch_gtk_trainer_progress_set_trainer (GTORCH_GTK_TRAINER_PROGRESS (progress), NULL);
+      g_assert_cmpstr (read_line (progress), ==, "");
+      gtk_window_destroy (GTK_WINDOW (window));
+    }
+}
+
 static void
 test_line_tells_what_went_wrong (void)
 {
@@ -668,6 +791,8 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorchGtk/TensorPaintable/colors_of_all_layouts", test_colors_of_all_layouts);
   g_test_add_func ("/GTorchGtk/TensorPaintable/range_fits_the_numbers",
                    test_range_fits_the_numbers);
+  g_test_add_func ("/GTorchGtk/TensorPaintable/range_fits_numbers_of_any_size",
+                   test_range_fits_numbers_of_any_size);
   g_test_add_func ("/GTorchGtk/TensorPaintable/bad_tensors_are_refused",
                    test_bad_tensors_are_refused);
   g_test_add_func ("/GTorchGtk/TensorPaintable/ends_while_it_reads",
@@ -688,6 +813,12 @@ main (int argc, char **argv)
                    test_progress_may_be_disposed_during_a_run);
   g_test_add_func ("/GTorchGtk/TrainerProgress/ends_a_run_of_the_program",
                    test_button_ends_a_run_of_the_program);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/ends_a_run_that_is_not_shown",
+                   test_button_ends_a_run_that_is_not_shown);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/ends_a_run_that_was_not_shown",
+                   test_button_ends_a_run_that_was_not_shown);
+  g_test_add_func ("/GTorchGtk/TrainerProgress/tells_that_a_run_was_stopped",
+                   test_line_tells_that_a_run_was_stopped);
   g_test_add_func ("/GTorchGtk/TrainerProgress/tells_what_went_wrong",
                    test_line_tells_what_went_wrong);
   g_test_add_func ("/GTorchGtk/TrainerProgress/shows_a_loss_that_is_no_number",

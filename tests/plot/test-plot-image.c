@@ -79,7 +79,7 @@ test_pixels_are_on_a_logarithmic_axis (void)
 
   gtorch_plot_image_set_colormap (image, GTORCH_PLOT_COLORMAP_BLUES);
   g_assert_true (gtorch_plot_image_set_extent (image, 1, 10, 0, 1, NULL));
-  gtorch_plot_axes_set_x_scale (axes_of (figure), GTORCH_PLOT_SCALE_LOG);
+  gtorch_plot_axes_set_x_scale (axes_of (figure), GTORCH_PLOT_SCALE_LOG, NULL);
   picture = draw (figure, 400, 300);
   g_assert_true (find_color (&picture, BLUE, &first));
   g_assert_true (find_color (&picture, 0xf7fbff, &all));
@@ -158,26 +158,6 @@ test_rows_have_whole_numbers (void)
   g_assert_cmpuint (n, ==, 6);
 }
 
-static void
-test_long_texts_end_in_the_picture (void)
-{
-  g_autofree gchar *text = g_strnfill (300, 'W');
-  g_autoptr (GTorchPlotFigure) figure = gtorch_plot_figure_new ();
-  g_autoptr (GTorchTensor) y = TENSOR (0, 1);
-  g_auto (Picture) picture = { NULL };
-
-  gtorch_plot_figure_set_title (figure, text);
-  gtorch_plot_axes_set_title (axes_of (figure), text);
-  gtorch_plot_axes_set_x_label (axes_of (figure), text);
-  gtorch_plot_axes_set_y_label (axes_of (figure), text);
-  g_assert_nonnull (gtorch_plot_axes_add_line (axes_of (figure), NULL, y, text, NULL));
-  picture = draw (figure, 400, 300);
-  for (gint i = 0; i < 300; i++)
-    for (gint j = 0; j < 400; j++)
-      if (i < 4 || i >= 296 || j < 4 || j >= 396)
-        g_assert_cmphex (picture.pixels[i * 400 + j] & 0xffffff, ==, GROUND);
-}
-
 int
 main (int argc, char **argv)
 {
@@ -191,7 +171,5 @@ main (int argc, char **argv)
                    test_what_is_no_count_is_refused);
   g_test_add_func ("/GTorchPlot/Image/long_names_leave_room", test_long_names_leave_room);
   g_test_add_func ("/GTorchPlot/Image/rows_have_whole_numbers", test_rows_have_whole_numbers);
-  g_test_add_func ("/GTorchPlot/Axes/long_texts_end_in_the_picture",
-                   test_long_texts_end_in_the_picture);
   return g_test_run ();
 }

@@ -52,8 +52,8 @@ make_curve (guint n_before, GTorchPlotScale scale)
       y[i] = place % 20011 == 5 ? NAN : 2 + sin (place / 3000.0) + (place * 7919 % 101) / 300.0;
     }
   g_assert_true (gtorch_plot_axes_add (axes_of (figure), GTORCH_PLOT_ITEM (line), NULL));
-  gtorch_plot_axes_set_x_scale (axes_of (figure), scale);
-  gtorch_plot_axes_set_y_scale (axes_of (figure), scale);
+  gtorch_plot_axes_set_x_scale (axes_of (figure), scale, NULL);
+  gtorch_plot_axes_set_y_scale (axes_of (figure), scale, NULL);
   gtorch_plot_line_set_max_points (line, N);
   /* half at once, half one by one */
   g_assert_true (

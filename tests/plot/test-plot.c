@@ -309,8 +309,8 @@ test_histogram_takes_odd_numbers (void)
         {
           g_auto (Picture) picture = { NULL };
 
-          gtorch_plot_axes_set_x_scale (axes_of (figure), (GTorchPlotScale) (scale % 2));
-          gtorch_plot_axes_set_y_scale (axes_of (figure), (GTorchPlotScale) (scale / 2));
+          gtorch_plot_axes_set_x_scale (axes_of (figure), (GTorchPlotScale) (scale % 2), NULL);
+          gtorch_plot_axes_set_y_scale (axes_of (figure), (GTorchPlotScale) (scale / 2), NULL);
           picture = draw (figure, 200, 150);
         }
     }
@@ -510,8 +510,8 @@ test_numbers_of_any_size_are_drawn (void)
         g_autoptr (GTorchTensor) y = tensor (rows[i], 2);
         g_auto (Picture) picture = { NULL };
 
-        gtorch_plot_axes_set_x_scale (axes, (GTorchPlotScale) (scale % 2));
-        gtorch_plot_axes_set_y_scale (axes, (GTorchPlotScale) (scale / 2));
+        gtorch_plot_axes_set_x_scale (axes, (GTorchPlotScale) (scale % 2), NULL);
+        gtorch_plot_axes_set_y_scale (axes, (GTorchPlotScale) (scale / 2), NULL);
         g_assert_nonnull (gtorch_plot_axes_add_line (axes, y, y, "line", NULL));
         picture = draw (figure, 300, 200);
         g_assert_cmpuint (count_color (&picture, GROUND), >, 20000);

@@ -12,6 +12,7 @@ import {add, assert, equal, run, throws} from '../bindings/tap.js';
 
 const folder = GLib.dir_make_tmp('gtorch-plot-XXXXXX');
 const path = name => GLib.build_filenamev([folder, name]);
+const first = figure => Array.from(figure.get_axes().items)[0];
 const size = name => Gio.File.new_for_path(path(name)).query_info('standard::size', 0, null).get_size();
 
 add('files_are_named_by_their_paths', async () => {
@@ -52,6 +53,39 @@ add('lists_of_one_length_are_compared', () => {
     equal(line.n_points, 3);
     throws(() => line.set_points([1, 2, 3], [4, 5]), error =>
         error.message.startsWith('plot_line_set_points: x has 3 numbers and y 2: both must have as many'));
+});
+
+// Of seconds, between which float32 has steps of 128.
+add('arrays_keep_all_digits', async () => {
+    const times = [1796043809.5, 1796043810, 1796043811];
+    const axes = new GTorchPlot.Figure().get_axes();
+    const line = axes.add_line(times, [1, 1e300, -1e-300]);
+    equal([0, 1, 2].map(i => line.get_point(i)[1]), times);
+    equal([0, 1, 2].map(i => line.get_point(i)[2]), [1, 1e300, -1e-300]);
+    await line.set_values_async(times, times);
+    equal(line.get_point(0), [true, times[0], times[0]]);
+    equal(first(GTorchPlot.lines([times])).get_point(0), [true, 0, times[0]]);
+    const many = Array.from({length: 100}, (_, i) => times[0] + i);
+    line.set_values(many, many);
+    equal(line.get_point(99), [true, many[99], many[99]]);
+    equal(axes.add_histogram(times, {n_bins: 2}).get_bounds(), [times[0], times[2]]);
+    equal(axes.add_image([times, times]).get_range(), [times[0], times[2]]);
+    equal(first(GTorchPlot.image([[true, false]])).get_range(), [0, 1]);
+    line.append(times[0], times[1]);
+    equal(line.get_point(100), [true, times[0], times[1]]);
+    equal(GTorch.tensor(times).dtype, GTorch.float32);
+    equal(GTorch.tensor(many).dtype, GTorch.float32);
+});
+
+add('logarithmic_axes_refuse_what_has_no_place', () => {
+    const axes = new GTorchPlot.Figure().get_axes();
+    axes.set_y_limits(-1, 5);
+    throws(() => {
+        axes.y_scale = 'log';
+    }, error => error.message.startsWith('plot_axes_set_y_scale: from -1 to 5: the ends of a logarithmic'));
+    equal(axes.y_scale, GTorchPlot.Scale.LINEAR);
+    axes.x_scale = 'log';
+    throws(() => axes.set_x_limits(0, 5), error => /must be positive/.test(error.message));
 });
 
 await run();

@@ -33,9 +33,42 @@ void test_files () {
     }
 }
 
+void test_digits () {
+    try {
+        double[] times = { 1796043809.5, 1796043810, 1796043811 };
+        var tensor = new GTorch.Tensor.from_doubles (times, { 3 }, GTorch.DType.FLOAT64);
+        var axes = new GTorchPlot.Figure ().get_axes ();
+        unowned GTorchPlot.Line line = axes.add_line (tensor, tensor);
+        double x, y, low, high;
+        assert_true (line.get_point (0, out x, out y));
+        assert_cmpfloat (x, CompareOperator.EQ, times[0]);
+        assert_cmpfloat (y, CompareOperator.EQ, times[0]);
+        axes.add_image (tensor.unsqueeze (0)).get_range (out low, out high);
+        assert_cmpfloat (low, CompareOperator.EQ, times[0]);
+        assert_cmpfloat (high, CompareOperator.EQ, times[2]);
+    } catch (GLib.Error error) {
+        assert_not_reached ();
+    }
+}
+
+void test_limits () {
+    try {
+        var axes = new GTorchPlot.Figure ().get_axes ();
+        axes.y_scale = GTorchPlot.Scale.LOG;
+        assert_true (axes.y_scale == GTorchPlot.Scale.LOG);
+        axes.set_x_limits (-1, 5);
+        axes.set_x_scale (GTorchPlot.Scale.LOG);
+        assert_not_reached ();
+    } catch (GLib.Error error) {
+        assert_true (error.message.has_prefix ("plot_axes_set_x_scale: from -1 to 5: "));
+    }
+}
+
 int main (string[] args) {
     Test.init (ref args);
     Test.add_func ("/GTorchPlot/vala/arguments_have_defaults", test_defaults);
     Test.add_func ("/GTorchPlot/vala/files_are_named", test_files);
+    Test.add_func ("/GTorchPlot/vala/doubles_keep_their_digits", test_digits);
+    Test.add_func ("/GTorchPlot/vala/limits_are_refused", test_limits);
     return Test.run ();
 }

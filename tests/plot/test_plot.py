@@ -147,6 +147,54 @@ def objects_are_made_with_properties():
         line.set_points([1, 2], [3])
 
 
+TIMES = [1796043809.0, 1796043810.5, 1796043811.0]  # seconds: float32 has steps of 128 there
+
+
+@tap.case
+def lists_keep_all_digits():
+    axes = plot.Figure().get_axes()
+    line = axes.add_line(TIMES, [1, 1e300, -1e-300])
+    assert [line.get_point(i)[1:] for i in range(3)] == [*zip(TIMES, [1, 1e300, -1e-300])]
+    line = plot.lines([tuple(TIMES)]).get_axes().items[0]
+    assert [line.get_point(i)[2] for i in range(3)] == TIMES
+    line.set_values(None, [torch.tensor(1.5), TIMES[1], 7])  # of which one has a dtype of its own
+    assert [line.get_point(i)[2] for i in range(3)] == [1.5, TIMES[1], 7]
+    assert wait(lambda done: line.set_values_async(TIMES, TIMES, None, done), plot.Line.set_values_finish) is True
+    assert line.get_point(1) == (True, TIMES[1], TIMES[1])
+    assert axes.add_histogram(TIMES, 4).get_bounds() == (TIMES[0], TIMES[2])
+    assert [axes.add_histogram(TIMES, 4).get_count(i) for i in range(4)] == [1, 0, 0, 2]
+    assert axes.add_image([TIMES, TIMES]).get_range() == axes.add_matrix([TIMES]).get_range() == (TIMES[0], TIMES[2])
+    assert plot.image([[torch.tensor(TIMES, dtype=torch.float64), TIMES]][0]).get_axes().items[0].get_range() == \
+        (TIMES[0], TIMES[2])
+    assert plot.image([[True, False]]).get_axes().items[0].get_range() == (0, 1)
+    assert axes.add_line(None, [2**53 - 1, 0]).get_point(0) == (True, 0, 2**53 - 1)
+    line.append(TIMES[1], TIMES[2])
+    assert line.get_point(3) == (True, TIMES[1], TIMES[2])
+    line.set_points(TIMES, TIMES)
+    assert line.get_point(1) == (True, TIMES[1], TIMES[1])
+    axes.set_x_limits(TIMES[0], TIMES[1])
+    assert axes.get_x_limits() == (TIMES[0], TIMES[1])
+    with tap.raises(Exception, "y is of complex"):
+        axes.add_line(None, [1j])
+
+
+@tap.case
+def the_default_dtype_stays_that_of_tensors():
+    assert torch.tensor(TIMES).dtype == torch.float32 and torch.tensor([[0.5]]).dtype == torch.float32
+
+
+@tap.case
+def logarithmic_axes_refuse_what_has_no_place():
+    axes = plot.Figure().get_axes()
+    axes.set_y_limits(-1, 5)
+    with tap.raises(ValueError, "plot_axes_set_y_scale: from -1 to 5: the ends of a logarithmic axis must be positive"):
+        axes.y_scale = "log"
+    assert axes.y_scale == plot.Scale.LINEAR
+    axes.x_scale = "log"
+    with tap.raises(ValueError, "plot_axes_set_x_limits: from 0 to 5: the ends of a logarithmic axis must be positive"):
+        axes.set_x_limits(0, 5)
+
+
 @tap.case
 def what_is_missing_is_named():
     program = "try:\n    from gtorch import plot\nexcept ImportError as error:\n    print(error.name, error)"

@@ -22,7 +22,7 @@ function tensor(name, argName, value) {
         throw new TypeError(`${name}: ${argName} must be a Tensor or an array of numbers, not ` +
             convert.describe(value));
     }
-    return convert.make(value);
+    return convert.makeShown(value); // only the libraries beside this one have such arguments
 }
 
 // A text is its bytes in UTF-8.

@@ -6,7 +6,8 @@
 
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
    enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
-   lastOptions lines list lookUp make nameOf nulIn number options plainFunction setup surplus target tensor
+   lastOptions lines list lookUp make makeShown nameOf nulIn number options plainFunction setup surplus
+   target tensor
    toArray toTypedArray whole wide */
 
 const {GObject} = imports.gi;
@@ -119,13 +120,13 @@ function addMethods(prototype, methods) {
     }
 }
 
-// Returns the given arguments by name: positional ones, then the members of an options object. Only the
-// first nPositional may be given by position.
 // What is wrong with a text that has a NUL.
 function nulIn(text) {
     return `has a NUL at ${text.indexOf('\0')}, with which texts end in C`;
 }
 
+// Returns the given arguments by name: positional ones, then the members of an options object. Only the
+// first nPositional may be given by position.
 function bind(name, args, given, nPositional = args.length) {
     const positional = [...given];
     const more = positional.length > 0 && isOptions(positional.at(-1)) ? positional.pop() : {};
@@ -562,7 +563,7 @@ function copyNumbers(data, shape, depth, target, start) {
 
 // Many numbers, by way of a typed array: gjs takes microseconds for each element of an array that it passes
 // to C. Returns null for what needs the checks of C.
-function fromMany(data, shape, wanted, where) {
+function fromMany(data, shape, wanted, where, fractions) {
     const {DType} = GTorch;
     const values = new Float64Array(shape.reduce((product, size) => product * size, 1));
     if (copyNumbers(data, shape, 0, values, 0) !== values.length)
@@ -570,19 +571,19 @@ function fromMany(data, shape, wanted, where) {
     const isExact = values.every(Number.isSafeInteger);
     if (!isExact && values.every(Number.isInteger))
         return null;
-    const kind = wanted !== DType.NONE ? wanted : isExact ? DType.INT64 : GTorch.get_default_dtype();
+    const kind = wanted !== DType.NONE ? wanted : isExact ? DType.INT64 : fractions;
     const isFloat = v => !(Math.abs(v) >= LARGEST_FLOAT) || Math.abs(v) === Infinity;
     const isHeld = kind === DType.FLOAT64 || kind === DType.INT64 && isExact ||
         kind === DType.FLOAT32 && values.every(isFloat);
     return isHeld ? fromTypedArray(values, shape).to(kind).to(where ?? GTorch.get_default_device()) : null;
 }
 
-// JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the default dtype.
-function fromNumbers(data, wanted, where) {
+// JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the dtype of fractions.
+function fromNumbers(data, wanted, where, fractions = GTorch.get_default_dtype()) {
     const {DType, Tensor} = GTorch;
     const shape = shapeOf(data);
     let made = shape.length > 0 && shape.reduce((product, size) => product * size, 1) >= MANY
-        ? fromMany(data, shape, wanted, where) : null;
+        ? fromMany(data, shape, wanted, where, fractions) : null;
     if (made !== null)
         return made;
     const values = flatten(data, shape, 0, []);
@@ -599,8 +600,8 @@ function fromNumbers(data, wanted, where) {
         }
         made = Tensor.new_from_ints(values.map(Number), shape, plain ? DType.INT64 : wanted, where);
     } else {
-        const plain = wanted !== DType.NONE && isComplex(wanted);
-        made = Tensor.new_from_doubles(values.map(Number), shape, plain ? DType.FLOAT64 : wanted, where);
+        const kind = wanted === DType.NONE ? fractions : isComplex(wanted) ? DType.FLOAT64 : wanted;
+        made = Tensor.new_from_doubles(values.map(Number), shape, kind, where);
     }
     return made;
 }
@@ -623,6 +624,13 @@ function make(data, ...given) {
     if (kind !== GTorch.DType.NONE)
         made = made.to(kind);
     return grad ? made.requires_grad_() : made;
+}
+
+// Makes a tensor of an array for what shows its numbers: they keep all their digits, whatever the default
+// dtype is, since nothing is computed with them.
+function makeShown(data) {
+    return ArrayBuffer.isView(data) ? make(data)
+        : fromNumbers(data, GTorch.DType.NONE, null, GTorch.DType.FLOAT64);
 }
 
 function item(self) {

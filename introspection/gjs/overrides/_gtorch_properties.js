@@ -57,6 +57,8 @@ function checked(what, spec, value, arg = {}) {
         return convert.bounded(what, 'the value', 'uint32', value);
     if (name === 'gchararray' && value !== null && typeof value !== 'string')
         throw new TypeError(`${what} must be a text or null, not ${convert.describe(value)}`);
+    if (name === 'gchararray' && value !== null && value.includes('\0'))
+        throw new TypeError(`${what} ${convert.nulIn(value)}`);
     if (name === 'gboolean') {
         if (typeof value !== 'boolean')
             throw new TypeError(`${what} must be true or false, not ${convert.describe(value)}`);

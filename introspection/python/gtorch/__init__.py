@@ -73,7 +73,7 @@ def __getattr__(name):
     except AttributeError:
         text = f'module {__name__!r} has no attribute {name!r}{_absent.text("", name)}'
         raise AttributeError(text, name=name) from None
-    if type(value) is _FunctionInfo and not name.endswith(('_async', '_finish')):
+    if type(getattr(value, '__wrapped__', value)) is _FunctionInfo and not name.endswith(('_async', '_finish')):
         value = _described(value)  # a function of the typelib, of which PyGObject does not tell the arguments
     globals()[name] = value
     return value

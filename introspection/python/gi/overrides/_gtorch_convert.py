@@ -4,9 +4,11 @@
 
 import math
 import numbers
+import os
 from operator import index
 
 from gi.module import get_introspection_module
+from gi.repository import Gio
 
 from gi.overrides import _gtorch_properties  # noqa: F401, before any class is made
 
@@ -113,6 +115,33 @@ def listed(values, where):
         return list(values)
     except TypeError:
         raise TypeError(f'{where} must be a list, not {type(values).__name__}') from None
+
+
+def convert_text(value, where):
+    """@value, which must be a text that C sees all of."""
+    if not isinstance(value, str):
+        raise TypeError(f'{where} must be a text, not {type(value).__name__}')
+    if '\0' in value:
+        raise ValueError(f'{where} has a NUL at {value.index(chr(0))}, with which texts end in C')
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f'{where} is no Unicode: {error}') from None
+    return value
+
+
+def convert_file(value, where):
+    """A Gio.File: itself, or that of a path."""
+    if isinstance(value, Gio.File):
+        return value
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise TypeError(f'{where} must be a path or a Gio.File, not {type(value).__name__}')
+    path = os.fspath(value)
+    try:
+        os.fsencode(path)  # which has names that are not UTF-8, too
+    except UnicodeEncodeError:
+        convert_text(path, where)  # raises
+    return Gio.File.new_for_path(path if '\0' not in path else convert_text(path, where))
 
 
 def for_gpus(value):

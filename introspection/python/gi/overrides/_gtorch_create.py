@@ -62,9 +62,8 @@ def _flatten(data, shape, depth, values, dtypes):
         _flatten(item, shape, depth + 1, values, dtypes)
 
 
-def _common(kinds):
+def _common(kinds, default):
     """The dtype of numbers with dtypes of their own, those of numpy and of tensors, and of Python's."""
-    default = GTorch.get_default_dtype()
     own = {float: default, complex: DType.COMPLEX128 if default == DType.FLOAT64 else DType.COMPLEX64}
     found = DType.NONE
     for kind in kinds:
@@ -73,7 +72,9 @@ def _common(kinds):
     return found
 
 
-def _from_list(data, dtype, device):
+def _from_list(data, dtype, device, default=None):
+    """A tensor of nested lists; @default is the dtype of floats that have none, or None for the default dtype."""
+    default = GTorch.get_default_dtype() if default is None else default
     shape, inner = [], data
     while isinstance(inner, (list, tuple, range)):
         shape.append(len(inner))
@@ -83,7 +84,11 @@ def _from_list(data, dtype, device):
             break
         inner = inner[0]
     if (isinstance(inner, RawTensor) or hasattr(inner, '__array_interface__')) and inner.ndim and shape:
-        return GTorch.stack([tensor(d, dtype or None, device) for d in data], 0)
+        parts = (
+            _from_list(d, dtype, device, default) if isinstance(d, (list, tuple)) else tensor(d, dtype or None, device)
+            for d in data
+        )
+        return GTorch.stack(list(parts), 0)
     values, dtypes = [], set()
     _flatten(data, shape, 0, values, dtypes)
     kinds = {type(v) for v in values}
@@ -91,18 +96,18 @@ def _from_list(data, dtype, device):
         if kind is DType or not issubclass(kind, (bool, int, float, complex)):
             raise TypeError(f'a tensor is made of numbers, not of {kind.__name__}')
     if dtype == DType.NONE and not dtypes <= kinds:
-        dtype = _common(dtypes)
+        dtype = _common(dtypes, default)
     if any(issubclass(k, complex) for k in kinds):
         if dtype not in (DType.NONE, DType.BOOL, DType.COMPLEX64, DType.COMPLEX128):
             raise TypeError(f'a tensor of {dtype} is made of real numbers, not of complex ones')
-        wide = dtype == DType.COMPLEX128 or GTorch.get_default_dtype() == DType.FLOAT64
+        wide = dtype == DType.COMPLEX128 or default == DType.FLOAT64
         target = DType.COMPLEX128 if wide else DType.COMPLEX64
         parts = [part for v in map(complex, values) for part in (v.real, v.imag)]
         made = RawTensor.new_from_doubles(parts, shape, target, device)
     elif kinds == {bool}:
         made = RawTensor.new_from_bools(values, shape, device)
     elif any(issubclass(k, float) for k in kinds) or not kinds:
-        plain = dtype if dtype not in (DType.NONE, DType.COMPLEX64, DType.COMPLEX128) else DType.NONE
+        plain = dtype if dtype not in (DType.NONE, DType.COMPLEX64, DType.COMPLEX128) else default
         target = DType.FLOAT64 if dtype == DType.COMPLEX128 else plain
         made = RawTensor.new_from_doubles([float(v) for v in values], shape, target, device)
     else:
@@ -206,6 +211,14 @@ def as_tensor(data, dtype=None, device=None):
         except (BufferError, TypeError):
             pass
     return tensor(data, dtype, device)
+
+
+def as_shown(data):
+    """A tensor of a list or an array for what shows its numbers: floats of Python keep all their digits, whatever the
+    default dtype is, since nothing is computed with them."""
+    if isinstance(data, (list, tuple, range)):
+        return _from_list(list(data), DType.NONE, None, DType.FLOAT64)
+    return as_tensor(data)
 
 
 def from_dlpack(source):

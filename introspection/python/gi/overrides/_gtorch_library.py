@@ -10,7 +10,6 @@ by name, and the properties of objects are attributes.
 
 import importlib
 import inspect
-import os
 
 from gi.module import FunctionInfo, IntrospectionModule, get_introspection_module
 from gi.repository import Gio, GLib, GObject
@@ -48,33 +47,13 @@ def _whole(kind, value, where):
     return value
 
 
-def _text(value, where):
-    if not isinstance(value, str):
-        raise TypeError(f'{where} must be a text, not {type(value).__name__}')
-    if '\0' in value:
-        raise ValueError(f'{where} has a NUL at {value.index(chr(0))}, with which texts end in C')
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f'{where} is no Unicode: {error}') from None
-    return value
-
-
-def _file(value, where):
-    if isinstance(value, Gio.File):
-        return value
-    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
-        raise TypeError(f'{where} must be a path or a Gio.File, not {type(value).__name__}')
-    return Gio.File.new_for_path(_text(os.fspath(value), where))
-
-
 def _tensor(value, where):
     if isinstance(value, RawTensor):
         return value
     if isinstance(value, (list, tuple, range)) or hasattr(value, '__array_interface__'):
-        from gi.overrides._gtorch_create import as_tensor
+        from gi.overrides._gtorch_create import as_shown
 
-        return as_tensor(list(value) if isinstance(value, range) else value)
+        return as_shown(value)
     raise TypeError(f'{where} must be a Tensor, an array or a list of numbers, not {type(value).__name__}')
 
 
@@ -83,9 +62,9 @@ PLAIN = {
     'bytes': lambda value, where: value if isinstance(value, GLib.Bytes) else GLib.Bytes.new(value),
     'device': lambda value, _where: conversions.convert_device(value),
     'double': conversions.convert_double,
-    'file': _file,
+    'file': conversions.convert_file,
     'tensor': _tensor,
-    'text': _text,
+    'text': conversions.convert_text,
 }
 
 
@@ -154,7 +133,9 @@ def _defaults(entry):
     found = {}
     for name in entry.get('names', entry.get('given', ())):
         value = known.get(name, REQUIRED)
-        found[name] = look_up(value) if isinstance(value, str) and value[:1] != '"' else value
+        if isinstance(value, str):
+            value = value.strip('"') if value[:1] == '"' else look_up(value)
+        found[name] = value
     return found
 
 
@@ -238,8 +219,8 @@ def _is_own(kind):
     return any(kind.name.startswith(space) for space in SPACES[:-1])
 
 
-def _prepare(cls, entries):
-    """Adds to a class the checks of its functions, and its properties as attributes."""
+def replace(cls, entries):
+    """Lets the functions of a class check their arguments."""
     own = vars(cls)
     for name, entry in entries['methods'].items():
         if isinstance(own.get(name), FunctionInfo):
@@ -247,6 +228,11 @@ def _prepare(cls, entries):
     for name, entry in entries['statics'].items():
         if isinstance(own.get(name), FunctionInfo):
             setattr(cls, name, staticmethod(wrapped(name, getattr(cls, name), entry, f'{cls.__name__}.{name}')))
+
+
+def _prepare(cls, entries):
+    """Adds to a class the checks of its functions, and its properties as attributes."""
+    replace(cls, entries)
     if not issubclass(cls, GObject.Object):
         return
     for spec in GObject.list_properties(cls):

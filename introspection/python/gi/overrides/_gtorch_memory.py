@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The memory of devices, in the terms of torch.cuda.memory."""
 
-import os
 import sys
 import warnings
 import weakref
 
-from gi.repository import Gio, GLib
+from gi.repository import GLib
 
 from gi.overrides._gtorch_context import Block, enter, leave
 from gi.overrides._gtorch_convert import (
@@ -234,7 +233,7 @@ def _snapshot(device=None):
 
 def _dump_snapshot(filename='dump_snapshot.pickle', device=None):
     """Writes a file for https://pytorch.org/memory_viz."""
-    _allocator(device).save_snapshot(Gio.File.new_for_path(os.fspath(filename)), None)
+    _allocator(device).save_snapshot(filename, None)
 
 
 def caching_allocator_enable(value=True):

@@ -5,9 +5,8 @@
 import collections
 import enum
 import json
-import os
 
-from gi.repository import Gio, GLib
+from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 
@@ -268,7 +267,7 @@ class EventList(list):
 
     def export_chrome_trace(self, path):
         """Writes the trace of the whole profile."""
-        self._of_profiler('export_chrome_trace').export_chrome_trace(file_of(path), None)
+        self._of_profiler('export_chrome_trace').export_chrome_trace(path, None)
 
     def supported_export_stacks_metrics(self):
         return list(METRICS)
@@ -306,11 +305,7 @@ class Recorded:
         return sums_of(self._profiler, rows, self._tree)
 
 
-def file_of(path):
-    return Gio.File.new_for_path(os.fspath(path))
-
-
 def export_stacks(profiler, path, metric):
     if metric not in METRICS:
         raise ValueError(f'export_stacks(): metric is {metric!r}, it must be one of {", ".join(METRICS)}')
-    profiler.export_stacks(file_of(path), metric, None)
+    profiler.export_stacks(path, metric, None)

@@ -20,7 +20,7 @@ from gi.overrides._gtorch_errors import passes, restores
 from gi.overrides._gtorch_hooks import Recording, describe, is_profiling, kept
 from gi.overrides._gtorch_nvtx import emit_nvtx
 from gi.overrides._gtorch_profile_events import (
-    DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel, Recorded, export_stacks, file_of,
+    DeviceType, EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel, Recorded, export_stacks,
     unsupported,
 )  # fmt: skip
 
@@ -408,7 +408,7 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def export_chrome_trace(self, path):
         """Writes a trace for Perfetto, compressed if the name ends with .gz."""
-        self._profiler.export_chrome_trace(file_of(path), None)
+        self._profiler.export_chrome_trace(path, None)
 
     def export_stacks(self, path, metric='self_cpu_time_total'):
         """Writes frames and times for flame graphs."""
@@ -418,7 +418,7 @@ class profile:  # noqa: N801, the name is PyTorch's
         """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed, or as a page, .html."""
         if device is not None and not isinstance(device, GTorch.Device):
             device = GTorch.Device.new_from_string(str(device))
-        self._profiler.export_memory_timeline(file_of(path), device, None)
+        self._profiler.export_memory_timeline(path, device, None)
 
     def add_metadata(self, key, value):
         """Adds a text to the trace."""

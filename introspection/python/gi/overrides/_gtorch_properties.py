@@ -16,6 +16,7 @@ import types
 from gi.module import IntrospectionModule, get_introspection_module
 from gi.repository import Gio, GLib, GObject
 
+from gi.overrides import _gtorch_checked as checked
 from gi.overrides._gtorch_later import FUNCTIONS, NAME, complete
 
 OWN = ['gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__']  # modules of the library's classes
@@ -91,6 +92,10 @@ def convert(owner, spec, value, shown=None):
                 raise ValueError(f'{name}: {error}') from None
     if kind.name == 'GTorchDevice':
         return conversions.convert_device(value)
+    if kind.name == 'GFile' and value is not None:
+        return conversions.convert_file(value, name)
+    if kind == GObject.TYPE_STRING and isinstance(value, str):
+        return conversions.convert_text(value, name)
     if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
         if not isinstance(value, python_class(kind) or GObject.Object):
             raise TypeError(f'{name} must be a {shown_kind(kind)} or None, not {type(value).__name__}')
@@ -233,6 +238,7 @@ def prepare(cls):
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
         cls.__setattr__, cls.__init__ = set_attribute, initialize
         cls.__repr__ = represent
+    checked.prepare(cls)
 
 
 def final(cls):
@@ -269,6 +275,8 @@ class Module(IntrospectionModule):
             prepare(made)
         elif isinstance(made, type) and issubclass(made, GObject.GBoxed):
             made.__setattr__ = refuse_attribute
+        elif not isinstance(made, type):
+            self.__dict__[name] = made = checked.function(name, made)
         if isinstance(made, type) and not issubclass(made, (GObject.GEnum, GObject.GFlags)):
             complete()
             if name not in self.later and NAME in sys.modules:  # the class of the overrides

@@ -9,6 +9,7 @@ import socket
 from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_create import as_shown
 
 MISSING = {
     'add_figure': 'figures of matplotlib: give the pixels to add_image()',
@@ -32,7 +33,7 @@ def _number(value):
 
 
 def _tensor(value):
-    return value if isinstance(value, RawTensor) else GTorch.as_tensor(value)
+    return value if isinstance(value, RawTensor) else as_shown(value)
 
 
 def _bounds(name, values, bins):

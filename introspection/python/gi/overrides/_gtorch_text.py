@@ -3,10 +3,9 @@
 """Tokenizers with the names of the package `tokenizers`: GTorch.Tokenizer, and GTorch.tokenizers."""
 
 import operator
-import os
 
 from gi.overrides import override
-from gi.repository import Gio, GLib
+from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch
 
@@ -59,7 +58,7 @@ def make(_name, raw):
         @staticmethod
         def from_file(path):
             """Reads a file tokenizer.json."""
-            return raw.load_file(Gio.File.new_for_path(os.fspath(path)), None)
+            return raw.load_file(path, None)
 
         @staticmethod
         def from_buffer(buffer):
@@ -85,8 +84,7 @@ def make(_name, raw):
 
         def save(self, path, cancellable=None):
             """Writes a file: a path, or a Gio.File."""
-            file = path if isinstance(path, Gio.File) else Gio.File.new_for_path(os.fspath(path))
-            return super().save(file, cancellable)
+            return super().save(path, cancellable)
 
         def encode(self, text, pair=None, add_special_tokens=True):
             """The numbers of a text's tokens, as a list."""

@@ -4,7 +4,6 @@
 
 import functools
 import operator
-import os
 import random
 import sys
 from collections.abc import Mapping
@@ -279,13 +278,8 @@ def _unpack(trainer, state):
 # --- the trainer ---
 
 
-def file_of(value):
-    return Gio.File.new_for_path(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else value
-
-
 CONVERTED = {
     'validation_loader': lambda value: loader_of('Trainer(): validation_loader', value),
-    'checkpoint_folder': file_of,
     'progress_bar': lambda value: GTorch.ProgressBar() if value is True else value or None,
     'autocast': lambda value: GTorch.DType.NONE if value is None else convert_dtype(value),
     'monitor_mode': lambda value: convert_enum(GTorch.PlateauMode, value, 'Trainer(): monitor_mode'),
@@ -465,11 +459,11 @@ def _trainer(raw):
 
         def save_checkpoint(self, file, cancellable=None):
             """Writes a checkpoint: @file is a path or a Gio.File."""
-            restoring(raw.save_checkpoint, self, file_of(file), cancellable)
+            restoring(raw.save_checkpoint, self, file, cancellable)
 
         def load_checkpoint(self, file, cancellable=None):
             """Goes on from a checkpoint: @file is a path or a Gio.File."""
-            restoring(raw.load_checkpoint, self, file_of(file), cancellable)
+            restoring(raw.load_checkpoint, self, file, cancellable)
 
         def resume(self, cancellable=None):
             """Loads the last checkpoint of the folder; returns whether there was one."""
@@ -477,11 +471,11 @@ def _trainer(raw):
 
         def save_checkpoint_async(self, file, *args):
             """Writes a checkpoint without blocking: @file is a path or a Gio.File."""
-            raw.save_checkpoint_async(self, file_of(file), *args)
+            raw.save_checkpoint_async(self, file, *args)
 
         def load_checkpoint_async(self, file, *args):
             """Reads a checkpoint without blocking: @file is a path or a Gio.File."""
-            raw.load_checkpoint_async(self, file_of(file), *args)
+            raw.load_checkpoint_async(self, file, *args)
 
         save_checkpoint_async.__wrapped__ = raw.save_checkpoint_async  # awaitable() counts their arguments
         load_checkpoint_async.__wrapped__ = raw.load_checkpoint_async

@@ -5,7 +5,7 @@
 import os
 
 from gi.overrides import override
-from gi.repository import Gio, GLib
+from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
 
@@ -32,14 +32,10 @@ def _mode(mode):
     return getattr(ImageReadMode, name)
 
 
-def _file(path):
-    return path if isinstance(path, Gio.File) else Gio.File.new_for_path(os.fspath(path))
-
-
 def read_image(path, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=False, max_pixels=0):
     """Reads an image: a tensor of uint8, [channels, height, width]."""
     upright = convert_bool(apply_exif_orientation)
-    return GTorch.image_load_file(_file(path), _mode(mode), upright, max_pixels, None)
+    return GTorch.image_load_file(path, _mode(mode), upright, max_pixels, None)
 
 
 def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=False, max_pixels=0):
@@ -63,12 +59,12 @@ def encode_jpeg(input, quality=75):
 
 def write_png(input, filename):
     """Writes a PNG file."""
-    GTorch.image_save_file(input, _file(filename), 'png', 100, None)
+    GTorch.image_save_file(input, filename, 'png', 100, None)
 
 
 def write_jpeg(input, filename, quality=75):
     """Writes a JPEG file."""
-    GTorch.image_save_file(input, _file(filename), 'jpeg', quality, None)
+    GTorch.image_save_file(input, filename, 'jpeg', quality, None)
 
 
 def make(_name, raw):
@@ -82,7 +78,7 @@ def make(_name, raw):
         def __new__(cls, root, transform=None, mode=ImageReadMode.RGB):
             from gi.overrides._gtorch_nn import as_module
 
-            return raw.new(_file(root), as_module('ImageFolder()', transform), _mode(mode), None)
+            return raw.new(root, as_module('ImageFolder()', transform), _mode(mode), None)
 
         def __init__(self, root, transform=None, mode=ImageReadMode.RGB):
             pass  # made by __new__()
