@@ -500,19 +500,19 @@ function recorded(module, func) {
 // time only.
 function watchProfilers(prototype) {
     const {start, stop} = prototype;
-    const counted = Symbol('whether it is counted');
-    prototype.start = function () {
+    const records = Symbol('whether it is counted');
+    prototype.start = convert.counted('start', function () {
         const result = start.call(this);
-        this[counted] = Number(this.with_modules || this.with_stack);
-        recording.n += this[counted];
+        this[records] = Number(this.with_modules || this.with_stack);
+        recording.n += this[records];
         return result;
-    };
-    prototype.stop = function () {
+    }, 0);
+    prototype.stop = convert.counted('stop', function () {
         const result = stop.call(this);
-        recording.n -= this[counted] ?? 0;
-        this[counted] = 0;
+        recording.n -= this[records] ?? 0;
+        this[records] = 0;
         return result;
-    };
+    }, 0);
 }
 
 // Returns the forward of a module, without hooks.
