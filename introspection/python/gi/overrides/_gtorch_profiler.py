@@ -258,14 +258,14 @@ def _with_defaults(profiler, rows):
         return write(self, sort_by, row_limit, *widths, header, top_level_events_only, time_unit)
 
     def export_stacks(self, file, metric='self_cpu_time_total', cancellable=None):
-        return stacks(self, _file(file), metric, cancellable)
+        return stacks(self, file, metric, cancellable)
 
     def export_memory_timeline(self, file, device=None, cancellable=None):
-        return memory(self, _file(file), device, cancellable)
+        return memory(self, file, device, cancellable)
 
     def plain_export(raw):
         def export(self, file, cancellable=None):
-            return raw(self, _file(file), cancellable)
+            return raw(self, file, cancellable)
 
         return export
 
@@ -280,10 +280,6 @@ def _with_defaults(profiler, rows):
         function.__name__, function.__doc__ = name, getattr(owner, name).__doc__
         function.__qualname__ = f'{owner.__name__}.{name}'
         setattr(owner, name, function)
-
-
-def _file(value):
-    return file_of(value) if isinstance(value, (str, os.PathLike)) else value
 
 
 def _make(activities, **settings):
