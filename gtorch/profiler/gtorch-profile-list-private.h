@@ -51,6 +51,14 @@ typedef struct
       next; /* the first one inside of it, and the next one inside of its parent, by their start */
 } GTorchProfileData;
 
+/* A row of no event. */
+#define GTORCH_PROFILE_DATA_NONE(name)                                                    \
+  (GTorchProfileData)                                                                     \
+  {                                                                                       \
+    .key = (name), .shapes = "", .stack = "", .record = -1, .position = -1, .parent = -1, \
+    .first = -1, .next = -1,                                                              \
+  }
+
 /* Which columns a table has. */
 typedef struct
 {

@@ -517,14 +517,7 @@ gtorch_profile_list_key_averages (GTorchProfileList *self, gboolean group_by_inp
 GTorchProfileRow *
 gtorch_profile_list_total_average (GTorchProfileList *self)
 {
-  GTorchProfileData total = { .key = "Total",
-                              .shapes = "",
-                              .stack = "",
-                              .record = -1,
-                              .position = -1,
-                              .parent = -1,
-                              .first = -1,
-                              .next = -1 };
+  GTorchProfileData total = GTORCH_PROFILE_DATA_NONE ("Total");
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_LIST (self), NULL);

@@ -314,14 +314,7 @@ gtorch_profile_row_class_init (GTorchProfileRowClass *klass)
 static void
 gtorch_profile_row_init (GTorchProfileRow *self)
 {
-  self->data = (GTorchProfileData){ .key = "",
-                                    .shapes = "",
-                                    .stack = "",
-                                    .record = -1,
-                                    .position = -1,
-                                    .parent = -1,
-                                    .first = -1,
-                                    .next = -1 };
+  self->data = GTORCH_PROFILE_DATA_NONE ("");
 }
 
 GTorchProfileRow *
