@@ -78,6 +78,11 @@ struct _GTorchObserver
    * once it was queued, for each observer to which its beginning came and that did not refuse it. */
   gboolean (*call_begin) (GTorchStream *stream, GTorchOpCall *call, GError **error);
   void (*call_end) (GTorchStream *stream, GTorchOpCall *call, gboolean result);
+  /* A call was put into a queue whose thread computes it later. An observer that sets the number, to anything
+   * but 0, is told of that by it: in pairs, in the thread of the queue. */
+  void (*saved) (const GTorchOpCall *call, guint64 *number);
+  void (*run_begin) (guint64 number, const GTorchOpCall *call);
+  void (*run_end) (guint64 number, const GTorchOpCall *call);
   /* A view was made, for which nothing is launched. */
   void (*view) (GTorchOpCall *call);
   /* The program calls an operation that consists of others. The inputs are those of its row, some of them
@@ -167,6 +172,9 @@ typedef gboolean (*GTorchReplayFunc) (GTorchGraphExec *exec, GTorchStream *strea
 gboolean gtorch_tell_call (GTorchStream *stream, GTorchOpCall *call, GTorchLaunchFunc launch,
                            GError **error);
 void gtorch_tell_prepare (GTorchOpCall *call);
+guint64 gtorch_tell_saved (const GTorchOpCall *call);
+void gtorch_tell_run_begin (guint64 number, const GTorchOpCall *call);
+void gtorch_tell_run_end (guint64 number, const GTorchOpCall *call);
 void gtorch_tell_view (GTorchOpCall *call);
 void gtorch_tell_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs,
                                   gsize n_inputs);
@@ -206,6 +214,27 @@ gtorch_observe_prepare (GTorchOpCall *call)
 {
   if (gtorch_is_observed ())
     gtorch_tell_prepare (call);
+}
+
+/* Returns the number that an observer has given to the call, or 0. */
+static inline guint64
+gtorch_observe_saved (const GTorchOpCall *call)
+{
+  return gtorch_is_observed () ? gtorch_tell_saved (call) : 0;
+}
+
+static inline void
+gtorch_observe_run_begin (guint64 number, const GTorchOpCall *call)
+{
+  if (G_UNLIKELY (number != 0))
+    gtorch_tell_run_begin (number, call);
+}
+
+static inline void
+gtorch_observe_run_end (guint64 number, const GTorchOpCall *call)
+{
+  if (G_UNLIKELY (number != 0))
+    gtorch_tell_run_end (number, call);
 }
 
 static inline void
