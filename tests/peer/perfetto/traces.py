@@ -53,6 +53,9 @@ OF_GRAPHS = """
     select i.category, count(*) as n from flow join slice o on slice_out = o.id join slice i on slice_in = i.id
     where o.name glob 'cu*GraphLaunch*' group by 1"""
 COUNTERS = 'select count(*) as n from counter'
+MISNESTED = """
+    select count(*) as n from slice c join slice p on c.parent_id = p.id
+    where c.ts < p.ts or c.ts + c.dur > p.ts + p.dur"""
 UNNAMED = """
     select count(distinct utid) as n from slice join thread_track t on track_id = t.id join thread using (utid)
     left join process using (upid) where thread.name is null or process.name is null"""
@@ -135,6 +138,7 @@ def compare(table, path, expected):
         compare_arrows(table, trace, expected, query)
         compare_launches(table, trace, expected, query)
         table.add(trace, 'values of counters of memory', expected['memory'], single(query, COUNTERS))
+        table.add(trace, 'slices that are not within their parent', 0, single(query, MISNESTED))
         table.add(trace, 'threads without names', 0, single(query, UNNAMED))
         if expected['message']:
             table.add(trace, expected['message'], '', 'told')
