@@ -172,9 +172,6 @@ typedef gboolean (*GTorchReplayFunc) (GTorchGraphExec *exec, GTorchStream *strea
 gboolean gtorch_tell_call (GTorchStream *stream, GTorchOpCall *call, GTorchLaunchFunc launch,
                            GError **error);
 void gtorch_tell_prepare (GTorchOpCall *call);
-guint64 gtorch_tell_saved (const GTorchOpCall *call);
-void gtorch_tell_run_begin (guint64 number, const GTorchOpCall *call);
-void gtorch_tell_run_end (guint64 number, const GTorchOpCall *call);
 void gtorch_tell_view (GTorchOpCall *call);
 void gtorch_tell_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs,
                                   gsize n_inputs);
@@ -214,27 +211,6 @@ gtorch_observe_prepare (GTorchOpCall *call)
 {
   if (gtorch_is_observed ())
     gtorch_tell_prepare (call);
-}
-
-/* Returns the number that an observer has given to the call, or 0. */
-static inline guint64
-gtorch_observe_saved (const GTorchOpCall *call)
-{
-  return gtorch_is_observed () ? gtorch_tell_saved (call) : 0;
-}
-
-static inline void
-gtorch_observe_run_begin (guint64 number, const GTorchOpCall *call)
-{
-  if (G_UNLIKELY (number != 0))
-    gtorch_tell_run_begin (number, call);
-}
-
-static inline void
-gtorch_observe_run_end (guint64 number, const GTorchOpCall *call)
-{
-  if (G_UNLIKELY (number != 0))
-    gtorch_tell_run_end (number, call);
 }
 
 static inline void

@@ -13,7 +13,7 @@ typedef struct
   GTorchOpCall call;
   GTorchImpl **inputs; /* aliases of the operands, unaffected by release () and set_data () */
   GTorchAttr *attrs;
-  guint64 number; /* see gtorch_observe_saved (); of calls that run once */
+  guint64 number; /* by which observers know it; of calls that run once */
 } GTorchSavedCall;
 
 /* Returns the alias to save for an operand. Where it is NULL, the call runs once and gtorch_impl_alias () is

@@ -8,7 +8,7 @@
 #include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-saved-call-private.h"
 
-#include "base/gtorch-observer-private.h"
+#include "base/gtorch-observer-named-private.h"
 #include "device/gtorch-generator-private.h"
 #include "stream/gtorch-stream-private.h"
 

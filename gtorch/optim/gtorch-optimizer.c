@@ -556,27 +556,6 @@ gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
   return step (self, error);
 }
 
-GTorchTensor *
-gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
-                               gpointer user_data, GError **error)
-{
-  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
-  GError *failure = NULL;
-  GTorchTensor *loss = closure (user_data, &failure);
-
-  if (loss != NULL && failure == NULL
-      && gtorch_callback_check ("step", N_ ("the closure"), &loss, GTORCH_TYPE_TENSOR, &failure))
-    return loss;
-  g_clear_object (&loss);
-  if (failure != NULL)
-    g_propagate_error (error, failure);
-  else
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("step: the closure for %s failed without saying why"),
-                 G_OBJECT_TYPE_NAME (self));
-  return NULL;
-}
-
 /**
  * gtorch_optimizer_step_closure:
  * @self: an optimizer

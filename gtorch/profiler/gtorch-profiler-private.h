@@ -227,7 +227,7 @@ guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *
                                   guint64 serial);
 void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText *text);
 
-/* A WAIT that this thread begins and any thread ends. Returns an id for the end, or 0 if nothing is recorded. */
+/* A WAIT that this thread begins and any thread ends. Returns an id for the end; 0: nothing is recorded. */
 guint64 gtorch_trace_wait_begin (const gchar *name);
 void gtorch_trace_wait_end (guint64 id);
 

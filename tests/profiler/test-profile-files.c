@@ -241,7 +241,8 @@ what_overlaps_has_tracks_of_its_own (void)
       const gchar *name = string_of (event, "name");
       const gsize tid = number_of (event, "tid");
 
-      if (g_str_equal (string_of (event, "ph"), "X") && !g_str_equal (name, "exp"))
+      if (g_str_equal (string_of (event, "ph"), "X")
+          && g_str_equal (string_of (event, "cat"), "user_annotation"))
         g_hash_table_insert (tracks, GSIZE_TO_POINTER (tid), (gpointer) name);
       if (g_str_equal (name, "thread_name") && tid >= 1 << 22)
         g_string_append_printf (names, "%s\n",

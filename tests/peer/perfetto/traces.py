@@ -33,14 +33,16 @@ NAMES = 'select category, name, count(*) as n, sum(dur) as took from slice where
 # Arrows from calls of the driver to what they have launched, from operations to what streams of the CPU compute for
 # them, and from operations to their nodes.
 ARROWS = """
-    select case when i.category in ('kernel', 'gpu_memcpy', 'gpu_memset') then 'ac2g'
-                when extract_arg(i.arg_set_id, 'args.correlation') is not null then 'enqueued' else 'fwdbwd' end as kind,
+    with ends as (select i.category, extract_arg(i.arg_set_id, 'args.correlation') as to_call,
+                         extract_arg(o.arg_set_id, 'args.correlation') as of_call,
+                         extract_arg(i.arg_set_id, 'args.Sequence number') as to_node,
+                         extract_arg(o.arg_set_id, 'args.Sequence number') as of_node
+                  from flow join slice o on slice_out = o.id join slice i on slice_in = i.id)
+    select case when category in ('kernel', 'gpu_memcpy', 'gpu_memset') then 'ac2g'
+                when to_call is not null then 'enqueued' else 'fwdbwd' end as kind,
            count(*) as n,
-           sum(case when extract_arg(i.arg_set_id, 'args.correlation') is null
-               then extract_arg(i.arg_set_id, 'args.Sequence number') = extract_arg(o.arg_set_id, 'args.Sequence number')
-               else extract_arg(i.arg_set_id, 'args.correlation') = extract_arg(o.arg_set_id, 'args.correlation')
-               end) as n_right
-    from flow join slice o on slice_out = o.id join slice i on slice_in = i.id group by 1"""
+           sum(case when to_call is null then to_node = of_node else to_call = of_call end) as n_right
+    from ends group by 1"""
 LAUNCHERS = """
     select count(*) as n from flow join slice i on slice_in = i.id
     where i.category in ('kernel', 'gpu_memcpy', 'gpu_memset') and exists (

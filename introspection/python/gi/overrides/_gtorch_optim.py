@@ -67,8 +67,8 @@ def _check_closure(closure):
 
 
 def _step_by_closure(self, closure, needs_loss=True):
-    """Makes a step, which calls @closure, some optimizers several times: it computes the loss and its gradients. Returns
-    the first loss."""
+    """Makes a step, which calls @closure, several times in some optimizers: it computes the loss and its gradients.
+    Returns the first loss."""
     _check_closure(closure)
     losses = []
 
