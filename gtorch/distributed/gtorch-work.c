@@ -378,7 +378,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
       return FALSE;
     }
   polls = self->state->backend != NULL;
-  if (polls && !is_done (self->state))
+  if (polls && !g_atomic_int_get (&self->state->is_done)) /* to ask the GPU takes longer than to join it */
     {
       if (!self->state->backend->join (self->state, error))
         return FALSE;

@@ -84,7 +84,7 @@ struct _NcclEngine
   gint64 looked;         /* when that thread looked at the operations last */
   gboolean is_reporting; /* this rank is telling the others of its failure */
   GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
-  guint64 n_started, n_done;
+  guint64 n_started;
   const gchar *last_name;
   gpointer of; /* the group that the reference is to; not used but compared */
   GWeakRef group;
