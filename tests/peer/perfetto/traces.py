@@ -131,8 +131,8 @@ def compare_arrows(table, trace, expected, query):
 
 
 def compare_launches(table, trace, expected, query):
-    """With those that were counted beside the profiler, without those that were captured. Graphs launch more kernels than
-    there are calls."""
+    """With those that were counted beside the profiler, without those that were captured. Calls launch graphs, of any
+    number of kernels."""
     launched = expected['launched']
     if launched is None:
         return
