@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* What a profiler costs an operation on the host: `add` of 16 numbers on the CPU or, with the argument
- * "cuda", on a GPU, where nothing waits for the kernels, or with "stream" in a stream of the CPU, until that has
- * computed all. Prints nanoseconds, the best of several rounds,
+ * "cuda", on a GPU, where nothing waits for the kernels, or with "stream" in a stream of the CPU, until
+ * that has computed all. Prints nanoseconds, the best of several rounds,
  * without a profiler and with each setting. The number of calls between start and stop is small, so that
  * buffers stay in the cache as they do in a step of a program. "callgrind" calls add a hundred thousand
  * times without a profiler, to be counted. */
