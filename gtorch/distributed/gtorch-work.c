@@ -378,7 +378,8 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
       return FALSE;
     }
   polls = self->state->backend != NULL;
-  if (polls && !g_atomic_int_get (&self->state->is_done)) /* to ask the GPU takes longer than to join it */
+  /* work that is not known to be over is joined: to ask the GPU takes longer */
+  if (polls && !g_atomic_int_get (&self->state->is_done))
     {
       if (!self->state->backend->join (self->state, error))
         return FALSE;
