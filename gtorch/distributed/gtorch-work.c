@@ -382,7 +382,9 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
                  : G_MAXINT64;
   polls = self->state->backend != NULL;
-  if (polls && !is_done (self->state))
+  if (polls
+      && !g_atomic_int_get (
+          &self->state->is_done)) /* to ask the GPU takes longer than to join it */
     {
       if (!self->state->backend->join (self->state, deadline, cancellable, error)
           || g_cancellable_set_error_if_cancelled (cancellable, error))

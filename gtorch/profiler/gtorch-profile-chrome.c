@@ -17,12 +17,7 @@
 #include "device/gtorch-device-private.h"
 #include "profiler/gtorch-profile-file-private.h"
 #include "profiler/gtorch-profile-list-private.h"
-
-/* Where the event is in the viewer: a process, and a thread of it. */
-typedef struct
-{
-  guint64 pid, tid;
-} Place;
+#include "profiler/gtorch-profile-tracks-private.h"
 
 typedef struct
 {
@@ -34,16 +29,27 @@ typedef struct
   const GTorchTraceThread *threads;
   guint n_threads;
   guint64 pid;
-  gboolean is_first; /* nothing was written to the list */
+  GTorchTrack *tracks; /* of the records, in which none overlap */
+  GArray *spares;      /* GTorchSpareTrack */
+  gboolean is_first;   /* nothing was written to the list */
 } Chrome;
 
-/* Devices are processes whose number is that of the device, as PyTorch has it. */
-static Place
-place_of (const Chrome *chrome, const GTorchRecord *record)
+/* The thread or stream of the event. Devices are processes whose number is that of the device, as PyTorch has
+ * it. */
+static GTorchTrack
+own_track (const Chrome *chrome, const GTorchRecord *record)
 {
   if (gtorch_record_is_of_device (record))
-    return (Place){ record->device != NULL ? MAX (record->device->index, 0) : 0, record->stream };
-  return (Place){ chrome->pid, record->thread >= 0 ? chrome->threads[record->thread].id : 0 };
+    return (GTorchTrack){ record->device != NULL ? MAX (record->device->index, 0) : 0,
+                          record->stream };
+  return (GTorchTrack){ chrome->pid, record->thread >= 0 ? chrome->threads[record->thread].id : 0 };
+}
+
+/* Where the event is drawn. */
+static GTorchTrack
+track_of (const Chrome *chrome, const GTorchRecord *record)
+{
+  return chrome->tracks[record - chrome->records];
 }
 
 static void
@@ -54,7 +60,7 @@ write_us (GString *text, const gchar *key, gint64 ns)
 
 static void
 begin (Chrome *chrome, GString *text, const gchar *phase, const gchar *category, const gchar *name,
-       Place place, gint64 time)
+       GTorchTrack track, gint64 time)
 {
   g_string_append (text, chrome->is_first ? "\n  {" : ",\n  {");
   chrome->is_first = FALSE;
@@ -63,7 +69,7 @@ begin (Chrome *chrome, GString *text, const gchar *phase, const gchar *category,
     g_string_append_printf (text, ", \"cat\": \"%s\"", category);
   g_string_append (text, ", \"name\": ");
   gtorch_json_write_string (text, name, -1);
-  g_string_append_printf (text, ", \"pid\": %" PRIu64 ", \"tid\": %" PRIu64, place.pid, place.tid);
+  g_string_append_printf (text, ", \"pid\": %" PRIu64 ", \"tid\": %" PRIu64, track.pid, track.tid);
   write_us (text, "ts", time);
 }
 
@@ -163,12 +169,12 @@ external_id (const Chrome *chrome, const GTorchRecord *record)
 static void
 write_device_args (const Chrome *chrome, GString *text, const GTorchRecord *record)
 {
-  const Place place = place_of (chrome, record);
+  const GTorchTrack own = own_track (chrome, record);
 
   g_string_append_printf (text,
                           "\"External id\": %" PRIu64 ", \"device\": %" PRIu64
                           ", \"stream\": %" PRIu64 ", \"correlation\": %" PRIu64,
-                          external_id (chrome, record), place.pid, place.tid, record->correlation);
+                          external_id (chrome, record), own.pid, own.tid, record->correlation);
   if (record->kind == GTORCH_RECORD_KERNEL)
     {
       g_string_append_printf (text,
@@ -216,12 +222,22 @@ static const gchar *const categories[GTORCH_N_RECORD_KINDS] = {
   [GTORCH_RECORD_SPAN] = "gpu_op",
 };
 
+/* What all storages of the device have, as a curve over time. */
+static void
+write_counter (Chrome *chrome, GString *text, const GTorchRecord *record)
+{
+  g_autofree gchar *name = g_strconcat ("Memory of ", gtorch_device_name (record->device), NULL);
+
+  begin (chrome, text, "C", NULL, name, (GTorchTrack){ chrome->pid, 0 }, record->start);
+  g_string_append_printf (text, ", \"args\": {\"bytes\": %" PRId64 "}}", record->memory.total);
+}
+
 static void
 write_memory (Chrome *chrome, GString *text, const GTorchRecord *record)
 {
   const gboolean is_host = gtorch_device_is_host (record->device);
 
-  begin (chrome, text, "i", categories[record->kind], record->name, place_of (chrome, record),
+  begin (chrome, text, "i", categories[record->kind], record->name, track_of (chrome, record),
          record->start);
   g_string_append_printf (text,
                           ", \"s\": \"t\", \"args\": {\"Addr\": %" PRIu64 ", \"Bytes\": %s%" PRIu64
@@ -230,6 +246,7 @@ write_memory (Chrome *chrome, GString *text, const GTorchRecord *record)
                           record->memory.address, record->kind == GTORCH_RECORD_FREE ? "-" : "",
                           record->memory.n_bytes, record->memory.total, is_host ? 0 : 1,
                           is_host ? -1 : record->device->index);
+  write_counter (chrome, text, record);
 }
 
 /* An arrow between two events. */
@@ -237,9 +254,9 @@ static void
 write_flow (Chrome *chrome, GString *text, const gchar *name, guint64 id, const GTorchRecord *from,
             const GTorchRecord *to)
 {
-  begin (chrome, text, "s", name, name, place_of (chrome, from), from->start);
+  begin (chrome, text, "s", name, name, track_of (chrome, from), from->start);
   g_string_append_printf (text, ", \"id\": %" PRIu64 "}", id);
-  begin (chrome, text, "f", name, name, place_of (chrome, to), to->start);
+  begin (chrome, text, "f", name, name, track_of (chrome, to), to->start);
   g_string_append_printf (text, ", \"id\": %" PRIu64 ", \"bp\": \"e\"}", id);
 }
 
@@ -251,7 +268,7 @@ write_event (Chrome *chrome, GString *text, const GTorchRecord *record)
       write_memory (chrome, text, record);
       return;
     }
-  begin (chrome, text, "X", categories[record->kind], record->name, place_of (chrome, record),
+  begin (chrome, text, "X", categories[record->kind], record->name, track_of (chrome, record),
          record->start);
   write_us (text, "dur", record->end - record->start);
   g_string_append (text, ", \"args\": {");
@@ -270,13 +287,31 @@ write_event (Chrome *chrome, GString *text, const GTorchRecord *record)
 }
 
 static void
-write_name (Chrome *chrome, GString *text, const gchar *kind, Place place, const gchar *key,
+write_name (Chrome *chrome, GString *text, const gchar *kind, GTorchTrack track, const gchar *key,
             const gchar *value)
 {
-  begin (chrome, text, "M", NULL, kind, place, gtorch_trace_get_start (chrome->trace));
+  begin (chrome, text, "M", NULL, kind, track, gtorch_trace_get_start (chrome->trace));
   g_string_append_printf (text, ", \"args\": {\"%s\": ", key);
   gtorch_json_write_string (text, value, -1);
   g_string_append (text, "}}");
+}
+
+static void
+write_thread_name (Chrome *chrome, GString *text, GTorchTrack track, GTorchTrack of, guint number)
+{
+  g_autoptr (GString) name = g_string_new (NULL);
+  guint i;
+
+  for (i = 0; of.pid == chrome->pid && i < chrome->n_threads; i++)
+    if (chrome->threads[i].id == of.tid)
+      break;
+  if (of.pid == chrome->pid && i < chrome->n_threads)
+    g_string_printf (name, "thread %" PRIu64 " (%s)", of.tid, chrome->threads[i].name);
+  else
+    g_string_printf (name, of.pid == chrome->pid ? "thread %" PRIu64 : "stream %" PRIu64, of.tid);
+  if (number > 1)
+    g_string_append_printf (name, " (%u)", number);
+  write_name (chrome, text, "thread_name", track, "name", name->str);
 }
 
 /* The names of processes and threads, which are shown beside the events. */
@@ -287,40 +322,40 @@ write_names (Chrome *chrome, GString *text)
   g_autofree gchar *program = gtorch_program_dup_name ();
   guint i;
 
-  write_name (chrome, text, "process_name", (Place){ chrome->pid, 0 }, "name", program);
-  write_name (chrome, text, "process_labels", (Place){ chrome->pid, 0 }, "labels", "CPU");
+  write_name (chrome, text, "process_name", (GTorchTrack){ chrome->pid, 0 }, "name", program);
+  write_name (chrome, text, "process_labels", (GTorchTrack){ chrome->pid, 0 }, "labels", "CPU");
   for (i = 0; i < chrome->n_threads; i++)
     {
-      g_autofree gchar *name = g_strdup_printf ("thread %" PRIu64 " (%s)", chrome->threads[i].id,
-                                                chrome->threads[i].name);
+      const GTorchTrack track = { chrome->pid, chrome->threads[i].id };
 
-      write_name (chrome, text, "thread_name", (Place){ chrome->pid, chrome->threads[i].id },
-                  "name", name);
+      write_thread_name (chrome, text, track, track, 1);
     }
   for (i = 0; i < chrome->n; i++)
     {
       const GTorchRecord *record = &chrome->records[i];
-      const Place place = place_of (chrome, record);
+      const GTorchTrack own = own_track (chrome, record);
       g_autofree gchar *device = NULL;
       g_autofree gchar *stream = NULL;
 
       if (!gtorch_record_is_of_device (record))
         continue;
-      device = g_strdup_printf ("GPU %" PRIu64, place.pid);
-      stream = g_strdup_printf ("stream %" PRIu64 " of %" PRIu64, place.tid, place.pid);
+      device = g_strdup_printf ("GPU %" PRIu64, own.pid);
+      stream = g_strdup_printf ("stream %" PRIu64 " of %" PRIu64, own.tid, own.pid);
       if (!g_hash_table_contains (known, device))
         {
-          write_name (chrome, text, "process_name", (Place){ place.pid, 0 }, "name", program);
-          write_name (chrome, text, "process_labels", (Place){ place.pid, 0 }, "labels", device);
+          write_name (chrome, text, "process_name", (GTorchTrack){ own.pid, 0 }, "name", program);
+          write_name (chrome, text, "process_labels", (GTorchTrack){ own.pid, 0 }, "labels",
+                      device);
           g_hash_table_add (known, g_steal_pointer (&device));
         }
-      if (!g_hash_table_contains (known, stream))
-        {
-          g_autofree gchar *name = g_strdup_printf ("stream %" PRIu64, place.tid);
+      if (g_hash_table_add (known, g_steal_pointer (&stream)))
+        write_thread_name (chrome, text, own, own, 1);
+    }
+  for (i = 0; i < chrome->spares->len; i++)
+    {
+      const GTorchSpareTrack *spare = &g_array_index (chrome->spares, GTorchSpareTrack, i);
 
-          write_name (chrome, text, "thread_name", place, "name", name);
-          g_hash_table_add (known, g_steal_pointer (&stream));
-        }
+      write_thread_name (chrome, text, spare->track, spare->of, spare->number);
     }
 }
 
@@ -381,7 +416,7 @@ write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
           const GTorchRecord *call = g_hash_table_lookup (calls, &record->correlation);
 
           if (call != NULL)
-            write_flow (chrome, file->text, "ac2g", record->correlation, call, record);
+            write_flow (chrome, file->text, "ac2g", i, call, record);
         }
       if (!gtorch_profile_file_flush (file, FALSE, error))
         return FALSE;
@@ -399,6 +434,9 @@ with_chrome (GTorchProfiler *self, const gchar *who,
   Chrome chrome = { .is_first = TRUE, .pid = getpid () };
   g_autoptr (GTorchTrace) trace = NULL;
   g_auto (GStrv) metadata = NULL;
+  g_autofree GTorchTrack *tracks = NULL;
+  g_autoptr (GArray) spares = NULL;
+  guint i;
 
   chrome.trace = trace = gtorch_profiler_need_trace (self, who, error);
   if (trace == NULL)
@@ -407,6 +445,10 @@ with_chrome (GTorchProfiler *self, const gchar *who,
   chrome.metadata = metadata = gtorch_profiler_dup_metadata (self);
   chrome.records = gtorch_trace_get_records (chrome.trace, &chrome.n);
   chrome.threads = gtorch_trace_get_threads (chrome.trace, &chrome.n_threads);
+  chrome.tracks = tracks = g_new (GTorchTrack, MAX (chrome.n, 1));
+  for (i = 0; i < chrome.n; i++)
+    tracks[i] = own_track (&chrome, &chrome.records[i]);
+  chrome.spares = spares = gtorch_profile_tracks_spread (tracks, chrome.records, chrome.n);
   return func (&chrome, data, error);
 }
 

@@ -35,6 +35,17 @@ run_give_up (gpointer data)
   return NULL;
 }
 
+/* The first operation of which nobody knows that it is over; the lock of the engine must be held. */
+static NcclOp *
+find_first (NcclComm *comm)
+{
+  GList *link = comm->pending.head;
+
+  while (link != NULL && ((NcclOp *) link->data)->work == NULL)
+    link = link->next;
+  return link != NULL ? link->data : NULL;
+}
+
 /* The lock of the engine must be held. */
 static NcclOp *
 find_late (NcclEngine *engine)
@@ -44,7 +55,7 @@ find_late (NcclEngine *engine)
 
   for (i = 0; i < engine->all->len && !engine->is_reporting; i++)
     {
-      NcclOp *op = g_queue_peek_head (&((NcclComm *) engine->all->pdata[i])->pending);
+      NcclOp *op = find_first (engine->all->pdata[i]);
 
       if (op != NULL && op->timeout < 1e9 && now > engine->looked + GRACE
           && now > op->started + (gint64) (op->timeout * G_USEC_PER_SEC) + GRACE)

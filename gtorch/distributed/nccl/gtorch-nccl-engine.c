@@ -14,6 +14,8 @@
 #include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
+#define N_UNASKED 16 /* operations that are begun before the GPU is asked which are over */
+
 NcclEngine *
 gtorch_nccl_engine_ref (NcclEngine *self)
 {
@@ -470,7 +472,8 @@ leave (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, GTorchFenc
         gtorch_nccl_op_unref (ops[i]);
       g_clear_pointer (&ops[i]->collective, gtorch_collective_free);
     }
-  gtorch_nccl_comm_poll (comm); /* what is done gives back its memory */
+  if (g_queue_get_length (&comm->pending) % N_UNASKED == 0) /* what is done gives back its memory */
+    gtorch_nccl_comm_poll (comm);
   if (self->failure != NULL)
     g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);

@@ -90,7 +90,6 @@ struct _NcclEngine
   gboolean is_reporting; /* this rank is telling the others of its failure */
   GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
   GTorchRoll *roll;
-  guint64 n_done;
   gpointer of; /* the group that the reference is to; not used but compared */
   GWeakRef group;
 };

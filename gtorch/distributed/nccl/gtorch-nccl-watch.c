@@ -78,26 +78,43 @@ gtorch_nccl_op_poll (NcclOp *op)
       || gtorch_nccl.ncclCommGetAsyncError (op->comm->comm, &state) != ncclSuccess
       || (state != ncclSuccess && state != ncclInProgress))
     return FALSE;
-  op->engine->n_done++;
   complete (op, NULL);
   return TRUE;
 }
 
+/* Whether the operation was enqueued before the other one, on the same stream. Two threads may have begun
+ * them in another order. */
+static gboolean
+was_before (const NcclOp *op, const NcclOp *other)
+{
+  return op->fence != NULL && op->fence->queue == other->fence->queue
+         && op->fence->number <= other->fence->number;
+}
+
+/* An operation that is over has all those behind it that the stream had before. The newest is asked for first,
+ * then the one halfway to the oldest, and so on, since each question is a call of the driver. */
 NcclOp *
 gtorch_nccl_comm_poll (NcclComm *comm)
 {
-  NcclOp *op;
+  guint i;
 
-  while ((op = g_queue_peek_head (&comm->pending)) != NULL)
+  for (i = g_queue_get_length (&comm->pending); i > 0; i /= 2)
     {
+      NcclOp *last = g_queue_peek_nth (&comm->pending, i - 1), *op;
       gboolean is_done;
 
-      gtorch_nccl_op_ref (op);
-      is_done = gtorch_nccl_op_poll (op);
-      if (is_done && g_queue_peek_head (&comm->pending) == op)
-        gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
-      gtorch_nccl_op_unref (op);
-      if (!is_done)
+      if (last == NULL) /* another thread has taken some out meanwhile */
+        continue;
+      gtorch_nccl_op_ref (last);
+      is_done = gtorch_nccl_op_poll (last);
+      while (is_done && (op = g_queue_peek_head (&comm->pending)) != NULL
+             && (op->work == NULL || (last->fence != NULL && was_before (op, last))))
+        {
+          complete (op, NULL);
+          gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
+        }
+      gtorch_nccl_op_unref (last);
+      if (is_done)
         break;
     }
   return g_queue_peek_head (&comm->pending);
