@@ -15,8 +15,8 @@ G_BEGIN_DECLS
  * So the launches are bracketed by joint_begin () and joint_end (), and the calls by stall_begin () and
  * stall_end (): neither begins while one of the other kind goes on. */
 
-/* By each thread that is about to launch, when all have come. Until joint_leave () its own calls of the driver
- * do not wait for it. */
+/* By each thread that is about to launch, when all have come. Until joint_leave () its own calls of the
+ * driver do not wait for it. */
 void gtorch_cuda_joint_begin (void);
 /* By each of them that has launched, or failed to. */
 void gtorch_cuda_joint_leave (void);
