@@ -20,6 +20,7 @@
 #include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "nn/gtorch-module-members.h"
+#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -176,6 +177,8 @@ make_entries (GTorchDistributedModule *self, GError **error)
 
 /* --- forward --- */
 
+#define FORWARD_RANGE "DistributedDataParallel.forward" /* PyTorch's name */
+
 static void
 collect_leaves (GTorchImpl *output, GHashTable *leaves)
 {
@@ -315,6 +318,7 @@ after_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_ou
 static GTorchTensor *
 gtorch_distributed_module_forward (GTorchModule *module, GTorchTensor *input, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin (FORWARD_RANGE, module);
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (module);
   g_autoptr (GTorchTensor) output = NULL;
 
@@ -329,6 +333,7 @@ static GTorchTensor *
 gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
                                         GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin (FORWARD_RANGE, module);
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (module);
   g_autoptr (GTorchTensor) output = NULL;
 

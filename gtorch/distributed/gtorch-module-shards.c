@@ -24,6 +24,7 @@
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-hooks.h"
 #include "nn/gtorch-module-members.h"
+#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
 
@@ -355,6 +356,8 @@ convert (GTorchTensor *tensor, GTorchDType dtype, GError **error)
 static gboolean
 begin (GTorchModuleShards *self, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("FSDP::pre_forward", self);
+
   if (self->depth == 0)
     {
       /* its own comes first, since it is needed first */
@@ -374,6 +377,7 @@ begin (GTorchModuleShards *self, GError **error)
 static gboolean
 end (GTorchModuleShards *self, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("FSDP::post_forward", self);
   gboolean is_done = TRUE;
 
   if (self->depth > 0 && --self->depth == 0)

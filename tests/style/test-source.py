@@ -173,6 +173,13 @@ def no_path_of_one_machine():
     )
 
 
+@tap.case
+def no_file_is_empty():
+    """A program that was run in this folder may have left it, and a commit of all files taken it along."""
+    empty = (path for path in tree.files() if os.path.getsize(tree.full(path)) == 0)
+    report(path for path in empty if not path.endswith("/py.typed"))
+
+
 # --- C ---------------------------------------------------------------------------------------
 
 

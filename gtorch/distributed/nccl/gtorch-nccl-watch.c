@@ -91,8 +91,8 @@ was_before (const NcclOp *op, const NcclOp *other)
          && op->fence->number <= other->fence->number;
 }
 
-/* An operation that is over has all those behind it that the stream had before. The newest is asked for
- * first, then the one halfway to the oldest, and so on, since each question is a call of the driver. */
+/* If an operation is over, so are those that the stream had before. The newest is asked for first, then the
+ * one halfway to the oldest, and so on, since each question is a call of the driver. */
 NcclOp *
 gtorch_nccl_comm_poll (NcclComm *comm)
 {
