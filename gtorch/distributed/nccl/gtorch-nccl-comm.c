@@ -188,7 +188,10 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   self->local = gtorch_nccl_local_join (&id, self);
   g_queue_init (&self->pending);
   if (connect (engine, self, name, id, rank, n, timeout, cancellable, error))
-    return self;
+    {
+      gtorch_nccl_end_prepare ();
+      return self;
+    }
   /* the split one is part of what the abort of the first ends */
   if (self->base != NULL)
     gtorch_nccl.ncclCommAbort (self->base);
@@ -211,6 +214,7 @@ void
 gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *self)
 {
   const gint64 deadline = g_get_monotonic_time () + LAST_CALLS;
+  g_autoptr (GHashTable) threads = gtorch_nccl_end_list ();
   ncclComm_t base, comm;
   GTORCH_CUDA_APART;
 
@@ -230,28 +234,45 @@ gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *self)
   g_mutex_unlock (&engine->lock);
   if (comm != NULL)
     gtorch_nccl.ncclCommAbort (comm);
+  if (base != NULL)
+    gtorch_nccl_end_wait (threads);
   g_atomic_int_add (&n_aborts, -1);
 }
 
+void
+gtorch_nccl_comm_close (NcclEngine *engine, NcclComm *self)
+{
+  ncclComm_t base, comm;
+  GTORCH_CUDA_APART;
+
+  g_mutex_lock (&engine->lock);
+  base = g_steal_pointer (&self->base);
+  comm = g_steal_pointer (&self->comm);
+  g_mutex_unlock (&engine->lock);
+  if (base == NULL && comm == NULL)
+    return;
+  gtorch_cuda_stall_begin (); /* they free memory of the host */
+  if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (self->device), NULL))
+    {
+      if (comm != NULL)
+        gtorch_nccl.ncclCommDestroy (comm);
+      if (base != NULL) /* in a thread of NCCL's */
+        {
+          g_autoptr (GHashTable) threads = gtorch_nccl_end_list ();
+
+          gtorch_nccl.ncclCommDestroy (base);
+          gtorch_nccl_end_wait (threads);
+        }
+    }
+  gtorch_cuda_stall_end ();
+}
+
+/* After close () or an abort. */
 void
 gtorch_nccl_comm_free (gpointer comm)
 {
   NcclComm *self = comm;
 
-  if (self->base != NULL || self->comm != NULL)
-    {
-      GTORCH_CUDA_APART;
-
-      gtorch_cuda_stall_begin (); /* they free memory of the host */
-      if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (self->device), NULL))
-        {
-          if (self->comm != NULL)
-            gtorch_nccl.ncclCommDestroy (self->comm);
-          if (self->base != NULL) /* in a thread of NCCL's */
-            gtorch_nccl.ncclCommDestroy (self->base);
-        }
-      gtorch_cuda_stall_end ();
-    }
   gtorch_nccl_local_leave (self);
   g_clear_pointer (&self->token, gtorch_impl_unref);
   g_object_unref (self->stream);

@@ -54,7 +54,16 @@ is_idle (NcclEngine *self)
   return TRUE;
 }
 
-/* Waits for the watching thread if that has nothing to wait for; otherwise it ends by itself, and frees the
+void
+gtorch_nccl_engine_close (NcclEngine *self)
+{
+  guint i;
+
+  for (i = 0; i < self->all->len; i++)
+    gtorch_nccl_comm_close (self, self->all->pdata[i]);
+}
+
+/* Waits for the watching thread if that has nothing to wait for; otherwise it ends by itself, and closes the
  * communicators. */
 static void
 nccl_free (GTorchEngine *engine)
@@ -66,12 +75,18 @@ nccl_free (GTorchEngine *engine)
   g_mutex_lock (&self->lock);
   self->is_closed = TRUE;
   thread = g_steal_pointer (&self->watch);
-  ends_now = is_idle (self);
+  ends_now = is_idle (self) && thread != g_thread_self ();
+  self->is_left = thread != NULL && !ends_now;
+  gtorch_nccl_end_add (self->is_listening + self->is_left);
   g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
   g_cancellable_cancel (self->listening);
-  if (thread != NULL && ends_now && thread != g_thread_self ())
-    g_thread_join (thread);
+  if (ends_now)
+    {
+      if (thread != NULL)
+        g_thread_join (thread);
+      gtorch_nccl_engine_close (self);
+    }
   else if (thread != NULL)
     g_thread_unref (thread);
   gtorch_nccl_engine_unref (self);

@@ -84,7 +84,9 @@ struct _NcclEngine
   gboolean has_failed; /* atomic: whether there is a failure */
   GThread *watch;
   GCancellable *listening;
-  gboolean is_closed;
+  gboolean is_listening; /* the thread that waits for another rank to fail runs */
+  gboolean is_closed;    /* the group has been dropped */
+  gboolean is_left;      /* the watching thread closes the communicators */
   gboolean is_resting;   /* the watching thread waits for an operation */
   gint64 looked;         /* when that thread looked at the operations last */
   gboolean is_reporting; /* this rank is telling the others of its failure */
@@ -98,6 +100,8 @@ extern const GTorchEngineClass gtorch_nccl_engine;
 
 NcclEngine *gtorch_nccl_engine_ref (NcclEngine *self);
 void gtorch_nccl_engine_unref (NcclEngine *self);
+/* Closes all communicators. */
+void gtorch_nccl_engine_close (NcclEngine *self);
 
 /* --- communicators (gtorch-nccl-comm.c) --- */
 
@@ -108,10 +112,24 @@ NcclComm *gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank
 /* Ends what is under way, in any thread. */
 void gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *comm);
 gboolean gtorch_nccl_is_aborting (void);
+/* Destroys what NCCL has of it. No operation is under way, and none begins. */
+void gtorch_nccl_comm_close (NcclEngine *engine, NcclComm *comm);
 void gtorch_nccl_comm_free (gpointer comm);
 /* Polls until the last call on the communicator is over. */
 gboolean gtorch_nccl_comm_settle (ncclComm_t comm, const gchar *what, gdouble timeout,
                                   GCancellable *cancellable, GError **error);
+
+/* --- the end of communicators (gtorch-nccl-end.c) --- */
+
+/* When there is a communicator: a process that ends waits for threads of groups that were dropped. */
+void gtorch_nccl_end_prepare (void);
+/* So many threads more or less are to be waited for. */
+void gtorch_nccl_end_add (gint n);
+/* The threads of this process, as a set of numbers; empty if they are not to be had. What ends a communicator
+ * without blocking tells nobody when it is over: it is when the threads that were not there before have ended,
+ * which wait () waits for, for half a second at most. */
+GHashTable *gtorch_nccl_end_list (void);
+void gtorch_nccl_end_wait (GHashTable *before);
 
 /* --- ranks that are threads of this process (gtorch-nccl-local.c) --- */
 

@@ -324,6 +324,7 @@ static gpointer
 watch (gpointer data)
 {
   NcclEngine *self = data;
+  gboolean is_left;
 
   stay_apart ();
   g_mutex_lock (&self->lock);
@@ -350,8 +351,13 @@ watch (gpointer data)
         g_cond_wait_until (&self->changed, &self->lock, g_get_monotonic_time () + INTERVAL);
     }
   gtorch_nccl_clock_remove (self);
+  is_left = self->is_left;
   g_mutex_unlock (&self->lock);
+  if (is_left)
+    gtorch_nccl_engine_close (self);
   gtorch_nccl_engine_unref (self);
+  if (is_left)
+    gtorch_nccl_end_add (-1);
   return NULL;
 }
 
@@ -365,7 +371,7 @@ listen (gpointer data)
   const gchar *const keys[] = { key, NULL }, *const more[] = { found, NULL };
   g_autoptr (GBytes) bytes = NULL, known = NULL;
   g_autoptr (GError) error = NULL;
-  gboolean is_own;
+  gboolean is_own, is_waited_for;
 
   stay_apart ();
   if (gtorch_store_wait (self->store, keys, 1e8, self->listening, NULL))
@@ -390,7 +396,13 @@ listen (gpointer data)
                            (const gchar *) g_bytes_get_data (known, NULL));
       gtorch_nccl_engine_fail (self, error, NULL, 0);
     }
+  g_mutex_lock (&self->lock);
+  self->is_listening = FALSE;
+  is_waited_for = self->is_closed;
+  g_mutex_unlock (&self->lock);
   gtorch_nccl_engine_unref (self);
+  if (is_waited_for)
+    gtorch_nccl_end_add (-1);
   return NULL;
 }
 
@@ -400,6 +412,7 @@ gtorch_nccl_watch (NcclEngine *self)
   if (self->watch != NULL)
     return;
   self->watch = g_thread_new ("gtorch-nccl", watch, gtorch_nccl_engine_ref (self));
-  if (self->size > 1)
+  self->is_listening = self->size > 1;
+  if (self->is_listening)
     g_thread_unref (g_thread_new ("gtorch-nccl-ear", listen, gtorch_nccl_engine_ref (self)));
 }
