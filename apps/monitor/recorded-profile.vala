@@ -8,7 +8,7 @@ namespace GTorchMonitor {
         const double SECONDS = 5;
 
         private Program program;
-        private ProfileView view;
+        public ProfileView view { get; private set; }
         private Gtk.Button button = new Gtk.Button ();
         private Gtk.Label label = new Gtk.Label ("") { xalign = 0, hexpand = true, wrap = true };
         private bool is_recording;

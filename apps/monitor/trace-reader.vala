@@ -23,9 +23,11 @@ namespace GTorchMonitor {
         public double total { get; set; }
         public double longest { get; set; }
         public uint number; /* in the timeline */
+        public uint color;
 
         public ProfileRow (string name, string category) {
             Object (name: name, category: category);
+            color = name.hash ();
         }
 
         public double mean () {
