@@ -96,6 +96,15 @@ namespace GTorchMonitor {
             notify_property ("mode");
         }
 
+        private static string limits_text () {
+            var text = _("A timeline has at most %u events, %u threads and counters, and %u events in one "
+                         + "another.");
+            var reasons = text.printf (TimelineBuilder.MAX_EVENTS, TimelineBuilder.MAX_TRACKS,
+                                       EventTrack.MAX_LANES);
+
+            return reasons + "\n" + _("Events that do not say when they began are not shown.");
+        }
+
         private void show_trace (Trace trace) {
             var n = trace.timeline.n_shown, n_all = n + trace.timeline.n_omitted;
 
@@ -108,10 +117,7 @@ namespace GTorchMonitor {
             if (n == 0)
                 names_button.active = true;
             note.label = n < n_all ? _("%s of %s events").printf (n.to_string (), n_all.to_string ()) : "";
-            note.tooltip_text = n == n_all ? null : _("A timeline has %u events, of %u threads and counters, and %u that "
-                                                      + "contain one another. The first ones are shown, and only those "
-                                                      + "that say when they began.")
-                .printf (TimelineBuilder.MAX_EVENTS, TimelineBuilder.MAX_TRACKS, EventTrack.MAX_LANES);
+            note.tooltip_text = n < n_all ? limits_text () : null;
             show_profile ();
         }
 

@@ -11,6 +11,10 @@ namespace GTorchMonitor {
         public TraceProcess process;
         public int y; /* below the axis, before it is scrolled */
         public int height;
+
+        public string title () {
+            return track != null ? track.title () : process.title ();
+        }
     }
 
     public class TimelineChart : Gtk.Widget, Gtk.Scrollable {
@@ -361,10 +365,9 @@ namespace GTorchMonitor {
             else if (row == null || is_keyboard)
                 return false;
             else if (x < names_width)
-                tooltip.set_text (cut_text (row.track != null ? row.track.title () : row.process.title (), 300));
+                tooltip.set_text (cut_text (row.title (), 300));
             else if (row.track is CounterTrack)
-                tooltip.set_text (painter.value_text ((CounterTrack) row.track,
-                                                      ((CounterTrack) row.track).value_at ((int64) time_at (x))));
+                tooltip.set_text (painter.value_at ((CounterTrack) row.track, (int64) time_at (x)));
             else if (bar_at (x, y, out bar) != null)
                 tooltip.set_text (describe (row, bar, "\n"));
             else

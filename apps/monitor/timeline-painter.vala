@@ -147,7 +147,7 @@ namespace GTorchMonitor {
 
             if (row.track == null) {
                 fill (shade_color, 0, y, width, row.height);
-                write_name (row.process.title (), text_color, true, y + 3, width);
+                write_name (row.title (), text_color, true, y + 3, width);
                 return;
             }
             snapshot.push_clip (rectangle (names_width, y, width - names_width, row.height));
@@ -157,11 +157,12 @@ namespace GTorchMonitor {
                 draw_curve ((CounterTrack) row.track, y + TimelineChart.PADDING,
                             row.height - 2 * TimelineChart.PADDING);
             snapshot.pop ();
-            write_name (row.track.title (), text_color, false, y + TimelineChart.PADDING + 1, names_width);
+            var top = y + TimelineChart.PADDING;
+            write_name (row.title (), text_color, false, top + 1, names_width);
             if (row.track is CounterTrack) {
                 var counter = (CounterTrack) row.track;
                 var text = _("at most %s").printf (value_text (counter, counter.highest));
-                write_name (text, dim_color, false, y + TimelineChart.PADDING + chart.lane_height, names_width);
+                write_name (text, dim_color, false, top + chart.lane_height, names_width);
             }
             fill (line_color, 0, y + row.height - 1, width, 1);
         }
@@ -237,29 +238,34 @@ namespace GTorchMonitor {
 
         /* --- counters --- */
 
-        public string value_text (CounterTrack track, double value) {
-            if (value.is_nan ())
-                return _("no value yet");
+        private static string value_text (CounterTrack track, double value) {
             return track.key == "bytes" && value >= 0 && value < 1e18 ? size_text ((uint64) value)
                                                                       : "%g".printf (value);
         }
 
+        public string value_at (CounterTrack track, int64 time) {
+            var value = track.value_at (time);
+
+            return value.is_nan () ? _("No value yet") : value_text (track, value);
+        }
+
         private void draw_curve (CounterTrack track, double y, double height) {
             var left = chart.names_width;
-            var span = double.max (track.highest - track.lowest, double.MIN);
+            var scale = height / double.max (track.highest - track.lowest, double.MIN);
+            var bottom = y + height + track.lowest * scale; /* where 0 is */
             var cairo = snapshot.append_cairo (rectangle (left, y, chart.plot_width (), height));
-            var bottom = y + height + track.lowest / span * height; /* where 0 is */
             uint n = track.starts.length;
             var next = track.seek (0, n, (int64) chart.first_time ());
-            double last_y = bottom;
+            var last_y = next > 0 ? bottom - track.values[next - 1] * scale : bottom;
 
             cairo.move_to (left - 2, bottom); /* not seen, as the other end */
+            cairo.line_to (left - 2, last_y);
             for (double x = left; x <= chart.get_width (); x++) {
                 var behind = track.seek (next, n, (int64) chart.time_at (x + 1));
 
                 if (behind > 0) {
                     var value = behind > next ? track.largest (next, behind) : track.values[behind - 1];
-                    var here = y + height - (value - track.lowest) / span * height;
+                    var here = bottom - value * scale;
                     if (here != last_y) {
                         cairo.line_to (x, last_y);
                         cairo.line_to (x, here);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The tracks of a timeline: events of a thread or stream, and values of a counter. A trace may have millions of
- * them, so they are numbers in arrays, ordered so that what is seen is found by halving, and drawing takes as
- * long as there are pixels. Times are in nanoseconds. */
+/* The tracks of a timeline: events of a thread or stream, and values of a counter. A trace may have millions
+ * of them, so they are numbers in arrays, ordered so that what is seen is found by halving, and drawing takes
+ * as long as there are pixels. Times are in nanoseconds. */
 
 namespace GTorchMonitor {
     public abstract class Track {
@@ -23,8 +23,8 @@ namespace GTorchMonitor {
             return false;
         }
 
-        /* The first one from `from` on and before `to` that starts at the time or later. What is near `from` is
-         * found soonest. */
+        /* The first one from `from` on and before `to` that starts at the time or later. What is near `from`
+         * is found soonest. */
         public uint seek (uint from, uint to, int64 time) {
             uint step = 1;
 
@@ -226,8 +226,9 @@ namespace GTorchMonitor {
         }
 
         /* Calls the function for what there is of a lane between two times. What is shorter than a pixel is
-         * united with what is in the same pixel and in the next ones, up to one in which nothing begins. Pixels
-         * are counted from the beginning of the timeline, so that they stay the same when it is moved. */
+         * united with what is in the same pixel and in the next ones, up to one in which nothing begins.
+         * Pixels are counted from the beginning of the timeline, so that they stay the same when it is
+         * moved. */
         public void each_bar (uint lane, int64 from, int64 to, double pixel, BarFunc func) {
             var end = lanes[lane + 1];
             var at = seek (lanes[lane], end, from);

@@ -127,13 +127,17 @@ class Session:
         x11.XSync(display, 0)
         x11.XCloseDisplay(display)
 
+    def key(self, name, is_down):
+        with self._xtest() as (x11, xtst, display):
+            code = x11.XKeysymToKeycode(display, ctypes.c_ulong(x11.XStringToKeysym(name.encode())))
+            xtst.XTestFakeKeyEvent(display, code, is_down, ctypes.c_ulong(0))
+
     def press(self, *keys):
         """Presses keys one after the other, and releases them again: a modifier holds until the end."""
-        with self._xtest() as (x11, xtst, display):
-            codes = [x11.XKeysymToKeycode(display, ctypes.c_ulong(x11.XStringToKeysym(key.encode()))) for key in keys]
-            for is_down, some in ((1, codes), (0, reversed(codes))):
-                for code in some:
-                    xtst.XTestFakeKeyEvent(display, code, is_down, ctypes.c_ulong(0))
+        for key in keys:
+            self.key(key, 1)
+        for key in reversed(keys):
+            self.key(key, 0)
 
     def move(self, x, y):
         with self._xtest() as (_x11, xtst, display):
@@ -179,19 +183,25 @@ class Session:
             rows.append(bytes(pixels))
         return rows
 
-    def look(self, name, color, least):
-        """Waits until the picture has at least as many pixels of nearly this colour, and saves it."""
-        def count():
-            rows = self.picture()
-            found = 0
-            for row in rows:
-                for channel in zip(row[0::3], row[1::3], row[2::3]):
-                    found += all(abs(a - b) <= 24 for a, b in zip(channel, color))
-            if found >= least:
+    def count(self, color):
+        """Returns how many pixels have nearly this colour, and the rows of the picture."""
+        rows = self.picture()
+        found = 0
+        for row in rows:
+            for channel in zip(row[0::3], row[1::3], row[2::3]):
+                found += all(abs(a - b) <= 24 for a, b in zip(channel, color))
+        return found, rows
+
+    def look(self, name, color, least, most=WIDTH * HEIGHT):
+        """Waits until the picture has at least as many pixels of this colour, and no more than the other number, and
+        saves it."""
+        def is_right():
+            found, rows = self.count(color)
+            if least <= found <= most:
                 save(name, rows)
-            return found >= least
+            return least <= found <= most
         try:
-            self.until(count, f'{name}: not {least} pixels of {color}')
+            self.until(is_right, f'{name}: not {least} to {most} pixels of {color}')
         except AssertionError:
             save(name, self.picture())
             raise

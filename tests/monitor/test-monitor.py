@@ -24,6 +24,7 @@ DESKTOP, METAINFO = (pathlib.Path(one).resolve() for one in sys.argv[3:5])
 del sys.argv[1:5]
 DEMO = pathlib.Path(__file__).resolve().parent / 'demo.py'
 CURVE, BLOCK = (0, 114, 178), (53, 132, 228)  # the colours of curves, and of blocks in use
+STEP, MATMUL = (143, 224, 164), (220, 176, 232)  # and those of events of these names
 
 
 @with_session
@@ -48,6 +49,9 @@ def devices_and_a_program_are_shown(session):
     time.sleep(2)
     assert session.state('show-view') == 'profile'
     session.look('profile', (46, 52, 54), 100)
+    session.act('show-profile-as', 'timeline')
+    session.until_stage('timeline')
+    session.look('timeline-of-a-program', MATMUL, 2000)
 
     def ask(method, arguments=None):
         return session.call('/org/gtorch/Program1', 'org.gtorch.Program1', method, arguments, name).unpack()
@@ -61,6 +65,7 @@ def devices_and_a_program_are_shown(session):
     assert ask('GetProfile') != given and '"ProfilerStep' not in ask('GetProfile')[0]
     time.sleep(2)  # it is read
     session.look('recorded', (46, 52, 54), 100)
+    assert session.state('stage') == 'timeline'
     session.act('show-view', 'abacus')
     session.act('show', 'abacus')
     assert session.state('show') == name and session.state('show-view') == 'profile'
@@ -136,6 +141,75 @@ def a_file_is_waited_for(session):
     session.until_stage('table')
     session.act('remove', 'profile:1')
     assert not session.is_listed('profile:1') and session.state('show') != 'profile:1'
+    assert monitor.poll() is None
+
+
+def steps():
+    """Ten steps that take half of the time, with what is in them, on the host and on a GPU."""
+    events = [{'ph': 'M', 'pid': 1, 'tid': 2, 'name': 'thread_name', 'args': {'name': 'main'}},
+              {'ph': 'M', 'pid': 1, 'name': 'process_name', 'args': {'name': 'train.py'}}]
+    for i in range(10):
+        start = 1000 * i
+        events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start, 'dur': 500, 'name': 'step', 'cat': 'user_annotation'})
+        events.append({'ph': 'C', 'pid': 1, 'ts': start, 'name': 'Memory of cuda:0', 'args': {'bytes': (i % 4) << 20}})
+        for j in range(20):
+            events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start + 20 * j, 'dur': 15 + j % 5, 'name': f'op{j % 7}'})
+            events.append({'ph': 'X', 'pid': 0, 'tid': 7, 'ts': start + 40 * j, 'dur': 35, 'name': f'kernel{j % 7}'})
+    return events
+
+
+@with_session
+def a_profile_is_shown_over_time(session):
+    file = pathlib.Path(session.folder.name, 'steps.json')
+    file.write_text(json.dumps(steps()), encoding='utf-8')
+    monitor = session.start([PROGRAM, file])
+    session.until_stage('table')
+    assert session.state('show-profile-as') == 'names'
+    session.click(410, 75)
+    session.until_stage('timeline')
+    assert session.state('show-profile-as') == 'timeline'
+    all_of_it = (4500, 6000)  # half of 680 pixels in 16 rows
+    session.look('timeline', STEP, *all_of_it)
+    session.click(450, 204)
+    session.click(450, 204)  # zooms to the first step
+    session.look('timeline-of-a-step', STEP, 8000)
+    session.press('0')
+    session.look('timeline-with-a-selection', STEP, *all_of_it)
+    session.key('Control_L', 1)
+    for _ in range(12):
+        session.click(450, 204, 4)  # the wheel
+    session.key('Control_L', 0)
+    session.look('timeline-zoomed', STEP, 10000)
+    session.press('End')
+    session.look('timeline-at-the-end', STEP, 0, 100)
+    session.press('Home')
+    session.look('timeline-at-the-beginning', STEP, 10000)
+    before = session.picture()
+    session.button(1, 1)
+    for x in range(450, 350, -10):
+        session.move(x, 204)
+    session.button(1, 0)
+    session.until(lambda: session.picture() != before, 'it is not dragged')
+    session.press('minus')
+    session.press('plus')
+    session.press('Control_L', 'Right')  # the next step
+    session.look('timeline-at-the-next', STEP, 5000)
+    session.act('show-profile-as', 'names')
+    session.until_stage('table')
+    assert monitor.poll() is None
+
+
+@with_session
+def events_without_times_are_no_timeline(session):
+    file = pathlib.Path(session.folder.name, 'timeless.json')
+    file.write_text('[{"ph": "X", "name": "step", "dur": 5}]', encoding='utf-8')
+    monitor = session.start([PROGRAM, file])
+    session.until_stage('table')
+    for mode in ('timeline', 'abacus'):
+        session.act('show-profile-as', mode)
+        assert session.state('stage') == 'table' and session.state('show-profile-as') == 'names'
+    session.act('show', 'cpu')
+    assert session.state('show-profile-as') == ''
     assert monitor.poll() is None
 
 

@@ -97,10 +97,12 @@ void events_are_nested_or_apart () {
                    "Events/Events: root 0-9000 point 9000-9000 root 11000-13000 "
                    + "| child 0-5000 child 5000-9000 | leaf 1000-4000 6 of 6");
     /* What overlaps is below, though it ends later. */
-    assert_cmpstr (tracks (timeline_of (at ("0", "3", "a") + "," + at ("2", "3", "b") + "," + at ("4", "1", "c"))),
-                   EQ, "Events/Events: a 0-3000 | b 2000-5000 | c 4000-5000 3 of 3");
-    assert_cmpstr (tracks (timeline_of (at ("0", "3", "a") + "," + at ("2", "3", "b") + "," + at ("4", "2", "c"))),
-                   EQ, "Events/Events: a 0-3000 c 4000-6000 | b 2000-5000 3 of 3");
+    assert_cmpstr (tracks (timeline_of (string.join (",", at ("0", "3", "a"), at ("2", "3", "b"),
+                                                     at ("4", "1", "c")))), EQ,
+                   "Events/Events: a 0-3000 | b 2000-5000 | c 4000-5000 3 of 3");
+    assert_cmpstr (tracks (timeline_of (string.join (",", at ("0", "3", "a"), at ("2", "3", "b"),
+                                                     at ("4", "2", "c")))), EQ,
+                   "Events/Events: a 0-3000 c 4000-6000 | b 2000-5000 3 of 3");
     assert_cmpstr (tracks (timeline_of (at ("1", "0", "a") + "," + at ("1", "0", "b"))), EQ,
                    "Events/Events: a 0-0 b 0-0 2 of 2");
 }
@@ -126,10 +128,12 @@ void tracks_are_those_of_the_trace () {
 void counters_are_tracks () {
     assert_cmpstr (tracks (timeline_of ("""{"ph":"X","pid":1,"ts":1,"dur":1,"args":{"bytes":3}},
         {"ph":"C","pid":1,"ts":3,"name":"Memory","args":{"bytes":70}},
-        {"args":{"bytes":50,"text":"a","list":[1],"inner":{"bytes":9}},"ph":"C","pid":1,"ts":2,"name":"Memory"},
+        {"args":{"bytes":50,"text":"a","list":[1],"inner":{"bytes":9}},
+            "ph":"C","pid":1,"ts":2,"name":"Memory"},
         {"ph":"C","pid":1,"ts":2,"name":"Load","args":{"value":0.5,"other":1e999}},
         {"ph":"C","pid":1,"name":"Load","args":{"value":0.5}}""")), EQ,
-        "Process 1/Memory (bytes): 50@1000 70@2000 Process 1/Load: 0.5@1000 Process 1/Events:  0-1000 4 of 5");
+        "Process 1/Memory (bytes): 50@1000 70@2000 Process 1/Load: 0.5@1000 "
+        + "Process 1/Events:  0-1000 4 of 5");
     var counter = new CounterTrack ();
     var values = new double[10000];
     for (var i = 0; i < values.length; i++) {
@@ -175,7 +179,8 @@ void what_has_no_place_is_counted () {
 
 void wrong_names_are_mended () {
     var long_name = string.nfill (70000, 'a');
-    var timeline = timeline_of (""" {"args":{"name":"\u0000","%s":1,"a":"%s"},"ph":"X","dur":1,"ts":1,"pid":"\u0000b"},
+    var timeline = timeline_of ("""
+        {"args":{"name":"\u0000","%s":1,"a":"%s"},"ph":"X","dur":1,"ts":1,"pid":"\u0000b"},
         {"ph":"M","name":"thread_name","pid":"\u0000b","args":{"name":"%s"}},
         {"ph":"X","ts":1,"dur":1,"tid":"%s"}, {"ph":"M","name":"process_name","args":{"name":"%s"}}"""
         .printf (long_name, "\xff", long_name, long_name, "a\xff"));
@@ -216,8 +221,8 @@ void is_below_what_contains_it (EventTrack track, Bar bar, uint n) {
     var has_parent = false;
 
     for (uint i = 0; i < n; i++) {
-        if (track.starts[i] > bar.start || track.end_of (i) < bar.end || track.end_of (i) == bar.start || i == bar.event
-            || track.starts[i] == bar.start && track.end_of (i) == bar.end)
+        var start = track.starts[i], end = track.end_of (i);
+        if (start > bar.start || end < bar.end || end == bar.start || start == bar.start && end == bar.end)
             continue;
         assert_true (track.lane_of (i) < track.lane_of (bar.event));
         has_parent = true;
@@ -233,8 +238,11 @@ void events_have_neighbours () {
     foreach (var start in new int64[] { 0, 20, 2, 5, 21 })
         track.add (start, start % 20 == 0 ? 10 : 3, n++);
     track.finish (0); /* 0, 20 | 2, 5, 21 */
-    assert_true (track.neighbour (0, 1) == 1 && track.neighbour (1, 1) == -1 && track.neighbour (0, -1) == -1);
-    assert_true (track.neighbour (2, -1) == -1 && track.neighbour (3, 1) == 4 && track.neighbour (4, 1) == -1);
+    assert_true (track.neighbour (0, 1) == 1 && track.neighbour (3, 1) == 4);
+    foreach (uint first in new uint[] { 0, 2 })
+        assert_true (track.neighbour (first, -1) == -1);
+    foreach (uint last in new uint[] { 1, 4 })
+        assert_true (track.neighbour (last, 1) == -1);
     assert_true (track.parent (0) == -1 && track.parent (3) == 0 && track.parent (4) == 1);
     assert_true (track.child (0) == 2 && track.child (1) == 4 && track.child (2) == -1);
 }
@@ -332,8 +340,9 @@ void tracks_are_bounded () {
     assert_true (timeline.tracks.length == 4096 && timeline.n_shown == 4096 && timeline.n_omitted == 904);
     text.truncate ();
     for (var i = 0; i < 1000; i++)
-        text.append_printf ("""{"ph":"M","name":"thread_name","tid":%d,"args":{"name":"%s"}},{"ph":"C","ts":1,"name":"c",
-            "tid":%d,"args":{"%d%s":1}},""", i, string.nfill (60000, 'a'), i, i, string.nfill (60000, 'b'));
+        text.append_printf ("""{"ph":"M","name":"thread_name","tid":%d,"args":{"name":"%s"}},
+            {"ph":"C","ts":1,"name":"c","tid":%d,"args":{"%d%s":1}},""",
+            i, string.nfill (60000, 'a'), i, i, string.nfill (60000, 'b'));
     timeline = timeline_of (text.str + at ("1", "1"));
     size_t n = 0;
     foreach (unowned var track in timeline.tracks)
