@@ -34,7 +34,6 @@ namespace GTorchMonitor {
         private Gdk.RGBA dim_color;
         private Gdk.RGBA line_color;
         private Gdk.RGBA shade_color;
-        private Gdk.RGBA mixed_color;   /* of events that are too short to be told apart */
         private Gdk.RGBA accent_color;
         private Gdk.RGBA label_color;
 
@@ -62,7 +61,6 @@ namespace GTorchMonitor {
             dim_color = with_alpha (text_color, 0.6f);
             line_color = with_alpha (text_color, 0.12f);
             shade_color = with_alpha (text_color, 0.05f);
-            mixed_color = with_alpha (text_color, 0.35f);
             if (!context.lookup_color ("accent_color", out accent_color))
                 accent_color = text_color;
             if (palette.length > 0 && is_dark == Adw.StyleManager.get_default ().dark)
@@ -201,7 +199,7 @@ namespace GTorchMonitor {
 
             chart.get_extent (bar, out left, out right);
             if (bar.n_events > 1) {
-                fill (mixed_color, left, y, right - left, height);
+                draw_mixed (track, bar, y, height);
                 return;
             }
             var width = right - left > 3 ? right - left - 1 : right - left; /* apart from the next one */
@@ -212,6 +210,18 @@ namespace GTorchMonitor {
                 draw_label (track.names[bar.event], begin, y, (int) (left + width - begin - 3));
             if (row == chart.selected_row && bar.event == chart.selected_event)
                 outline (left - 1, y - 1, width + 2, height + 2, 2, accent_color);
+        }
+
+        /* The darker, the more of the time events take. */
+        private void draw_mixed (EventTrack track, Bar bar, double y, double height) {
+            track.each_shade (bar, TimelineChart.SHORTEST * chart.scale, (start, end, shade) => {
+                var part = Bar () { start = start, end = end };
+                double left, right;
+
+                chart.get_extent (part, out left, out right);
+                fill (with_alpha (text_color, 0.1f + 0.5f * shade / EventTrack.SHADES), left, y, right - left,
+                      height);
+            });
         }
 
         private void draw_label (uint name, double x, double y, int width) {

@@ -104,15 +104,19 @@ namespace GTorchMonitor {
     }
 
     public delegate void BarFunc (Bar bar);
+    public delegate void ShadeFunc (int64 start, int64 end, int shade);
 
     /* Events are in lanes, in which they do not overlap: an event is below those that contain it. Those that
      * overlap without that, which some traces have, take the next free lane. */
     public class EventTrack : Track {
         public const uint MAX_LANES = 255;
+        public const int SHADES = 4;
+        const uint BLOCK = 64;
 
         internal int64[] durations = {};
         internal uint32[] names = {};
         private uint[] lanes = {}; /* where each begins, and where the last one ends */
+        private int64[] sums = {}; /* of the durations before each block of events */
 
         public uint n_lanes { get { return lanes.length - 1; } }
 
@@ -175,9 +179,13 @@ namespace GTorchMonitor {
             arrange_starts (by_lane, begin);
             var arranged = new int64[by_lane.length];
             var arranged_names = new uint32[by_lane.length];
+            int64 sum = 0;
             for (var i = 0; i < by_lane.length; i++) {
+                if (i % BLOCK == 0)
+                    sums += sum;
                 arranged[i] = durations[by_lane[i]];
                 arranged_names[i] = names[by_lane[i]];
+                sum += arranged[i];
             }
             durations = (owned) arranged;
             names = (owned) arranged_names;
@@ -263,6 +271,40 @@ namespace GTorchMonitor {
                 at = next;
                 border = pixel_end (starts[at], pixel);
             }
+        }
+
+        /* Of the durations of the events before this one, wherever they are. */
+        private int64 sum_before (uint event) {
+            if (event == 0)
+                return 0;
+            var sum = sums[(event - 1) / BLOCK];
+
+            for (var i = (event - 1) / BLOCK * BLOCK; i < event; i++)
+                sum += durations[i];
+            return sum;
+        }
+
+        /* Calls the function for the parts of a bar of several events, with how much of their time the events
+         * take: 1 to SHADES. */
+        public void each_shade (Bar bar, double pixel, ShadeFunc func) {
+            var end = bar.event + bar.n_events;
+            var at = bar.event;
+            var start = bar.start;
+            var last_shade = 0;
+
+            while (at < end) {
+                var next = seek (at, end, pixel_end (starts[at], pixel));
+                var share = (sum_before (next) - sum_before (at)) / pixel;
+                var shade = (int) double.min (double.max (Math.round (share * SHADES), 1), SHADES);
+
+                if (last_shade != 0 && shade != last_shade) {
+                    func (start, starts[at], last_shade);
+                    start = starts[at];
+                }
+                last_shade = shade;
+                at = next;
+            }
+            func (start, bar.end, last_shade);
         }
 
         /* Later than the time, whatever is lost in the computation. */

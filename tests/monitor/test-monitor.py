@@ -150,11 +150,12 @@ def steps():
               {'ph': 'M', 'pid': 1, 'name': 'process_name', 'args': {'name': 'train.py'}}]
     for i in range(10):
         start = 1000 * i
-        events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start, 'dur': 500, 'name': 'step', 'cat': 'user_annotation'})
+        events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start, 'dur': 500, 'name': 'step', 'cat': 'range'})
         events.append({'ph': 'C', 'pid': 1, 'ts': start, 'name': 'Memory of cuda:0', 'args': {'bytes': (i % 4) << 20}})
         for j in range(20):
-            events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start + 20 * j, 'dur': 15 + j % 5, 'name': f'op{j % 7}'})
-            events.append({'ph': 'X', 'pid': 0, 'tid': 7, 'ts': start + 40 * j, 'dur': 35, 'name': f'kernel{j % 7}'})
+            name = ('matmul', 'forward', 'loss')[j % 3]
+            events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start + 20 * j, 'dur': 15 + j % 5, 'name': name})
+            events.append({'ph': 'X', 'pid': 0, 'tid': 7, 'ts': start + 40 * j, 'dur': 35, 'name': 'kernel'})
     return events
 
 
@@ -172,18 +173,18 @@ def a_profile_is_shown_over_time(session):
     session.look('timeline', STEP, *all_of_it)
     session.click(450, 204)
     session.click(450, 204)  # zooms to the first step
-    session.look('timeline-of-a-step', STEP, 8000)
+    session.look('timeline-of-a-step', STEP, 7000)
     session.press('0')
     session.look('timeline-with-a-selection', STEP, *all_of_it)
     session.key('Control_L', 1)
     for _ in range(12):
         session.click(450, 204, 4)  # the wheel
     session.key('Control_L', 0)
-    session.look('timeline-zoomed', STEP, 10000)
+    session.look('timeline-zoomed', STEP, 9000)
     session.press('End')
     session.look('timeline-at-the-end', STEP, 0, 100)
     session.press('Home')
-    session.look('timeline-at-the-beginning', STEP, 10000)
+    session.look('timeline-at-the-beginning', STEP, 9000)
     before = session.picture()
     session.button(1, 1)
     for x in range(450, 350, -10):

@@ -283,6 +283,33 @@ void short_events_are_united () {
     assert_cmpstr (text.str, EQ, "0+4 4+2 6+1 ");
 }
 
+/* Events that take a quarter of the time, then all of it, then three quarters. */
+void shades_tell_how_busy_it_is () {
+    var track = new EventTrack ();
+    var text = new StringBuilder ();
+
+    for (var i = 0; i < 300; i++)
+        track.add (10 * i, i < 100 ? 2 : i < 200 ? 10 : 7, 0);
+    track.finish (0);
+    track.each_bar (0, 0, 3000, 100, (bar) => {
+        track.each_shade (bar, 100, (start, end, shade) => {
+            text.append_printf ("%d-%d: %d ", (int) start, (int) end, shade);
+        });
+    });
+    assert_cmpstr (text.str, EQ, "0-1000: 1 1000-2000: 4 2000-2997: 3 ");
+    var points = new EventTrack ();
+    for (var i = 0; i < 9; i++)
+        points.add (i, 0, 0);
+    points.finish (0);
+    text.truncate ();
+    points.each_bar (0, 0, 9, 2, (bar) => {
+        points.each_shade (bar, 2, (start, end, shade) => {
+            text.append_printf ("%d-%d: %d ", (int) start, (int) end, shade);
+        });
+    });
+    assert_cmpstr (text.str, EQ, "0-8: 1 ");
+}
+
 /* The part of the view that stays in it does not change while it is moved; and little is looked at. */
 void a_part_is_found () {
     var track = million ();
@@ -382,6 +409,7 @@ int main (string[] args) {
     Test.add_func ("/GTorch/Monitor/Timeline/lanes_are_right", lanes_are_right);
     Test.add_func ("/GTorch/Monitor/Timeline/events_have_neighbours", events_have_neighbours);
     Test.add_func ("/GTorch/Monitor/Timeline/short_events_are_united", short_events_are_united);
+    Test.add_func ("/GTorch/Monitor/Timeline/shades_tell_how_busy_it_is", shades_tell_how_busy_it_is);
     Test.add_func ("/GTorch/Monitor/Timeline/a_part_is_found", a_part_is_found);
     Test.add_func ("/GTorch/Monitor/Timeline/events_are_bounded", events_are_bounded);
     Test.add_func ("/GTorch/Monitor/Timeline/tracks_are_bounded", tracks_are_bounded);
