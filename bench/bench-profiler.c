@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* What a profiler costs an operation on the host: `add` of 16 numbers on the CPU or, with the argument
- * "cuda", on a GPU, where nothing waits for the kernels. Prints nanoseconds, the best of several rounds,
+ * "cuda", on a GPU, where nothing waits for the kernels, or with "stream" in a stream of the CPU, until
+ * that has computed all. Prints nanoseconds, the best of several rounds,
  * without a profiler and with each setting. The number of calls between start and stop is small, so that
  * buffers stay in the cache as they do in a step of a program. "callgrind" calls add a hundred thousand
  * times without a profiler, to be counted. */
@@ -32,6 +33,8 @@ static const Setting settings[] = {
 };
 /* clang-format on */
 
+static GTorchStream *stream; /* of the CPU; NULL: none */
+
 static void
 call (GTorchTensor *x, guint n)
 {
@@ -41,6 +44,8 @@ call (GTorchTensor *x, guint n)
 
       gtorch_tensor_unref (y);
     }
+  if (stream != NULL && !gtorch_stream_synchronize (stream, NULL, NULL))
+    g_error ("the stream has failed");
 }
 
 static gdouble
@@ -97,7 +102,9 @@ measure_ranges (gboolean is_on)
 gint
 main (gint argc, gchar **argv)
 {
-  const gchar *name = argc > 1 && !g_str_equal (argv[1], "callgrind") ? argv[1] : "cpu";
+  const gboolean is_stream = argc > 1 && g_str_equal (argv[1], "stream");
+  const gboolean is_other = argc > 1 && !g_str_equal (argv[1], "callgrind") && !is_stream;
+  const gchar *name = is_other ? argv[1] : "cpu";
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchDevice) device = gtorch_device_new_from_string (name, &error);
   g_autoptr (GTorchTensor) x = NULL;
@@ -108,6 +115,12 @@ main (gint argc, gchar **argv)
     {
       fprintf (stderr, "%s\n", error->message);
       return 1;
+    }
+  if (is_stream)
+    {
+      stream = gtorch_stream_new (device, 0, &error);
+      g_assert_no_error (error);
+      gtorch_stream_set_current (stream);
     }
   x = gtorch_full (GTORCH_SHAPE (16), 1, GTORCH_DTYPE_FLOAT32, device, &error);
   g_assert_no_error (error);

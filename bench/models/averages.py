@@ -8,7 +8,7 @@
 Run it in a shell of meson devenv. Each side trains some steps before it records STEPS of them, in a process of its own.
 A row is an operation, under GTorch's name or PyTorch's without “aten::”: how often it was called, and its time itself
 (without what it calls) on the host and on the device, for each step. Operations that one side alone has are rows of
-that side; what both have done together is in the last row.
+that side; the last row has the sums. A second table has the kernels.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 
 from sides import MODELS, load_example, open_package
 
-WARMUP, STEPS, ROWS = 10, 5, 16
+WARMUP, STEPS, ROWS, WIDTH = 10, 5, 20, 100
 
 
 def record(args):
@@ -47,9 +47,13 @@ def record(args):
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if args.device != 'cpu' else [])
     with profile(activities=activities) as profiler:
         run(WARMUP, WARMUP + STEPS)
-    rows = [(row.key, row.count, row.self_cpu_time_total, row.self_device_time_total)
-            for row in profiler.key_averages() if args.device == 'cpu' or str(row.device_type).endswith('CPU')]
-    print('ROWS ' + json.dumps(rows), flush=True)
+    rows = {True: [], False: []}
+    for row in profiler.key_averages():
+        is_host = args.device == 'cpu' or str(row.device_type).endswith('CPU')
+        if not is_host and getattr(row, 'is_user_annotation', False):
+            continue  # PyTorch's ranges, which are in the time of kernels as well
+        rows[is_host].append((row.key, row.count, row.self_cpu_time_total, row.self_device_time_total))
+    print('ROWS ' + json.dumps([rows[True], rows[False]]), flush=True)
 
 
 def ask(args, side, model):
@@ -58,7 +62,7 @@ def ask(args, side, model):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith('ROWS '):
-            return {name.removeprefix('aten::'): numbers for name, *numbers in json.loads(line[5:])}
+            return [{name.removeprefix('aten::'): numbers for name, *numbers in rows} for rows in json.loads(line[5:])]
     raise SystemExit(f'{side} {model}: {done.stdout[-1000:]}{done.stderr[-2000:]}')
 
 
@@ -73,13 +77,13 @@ def total(rows):
     return [sum(numbers[i] for numbers in rows.values()) for i in range(3)]
 
 
-def show(model, ours, peer):
-    print(f'\n{model}, calls and µs of a step\n\n| operation | GTorch | host | device | PyTorch | host | device |\n'
+def show(title, ours, peer):
+    print(f'\n{title}, calls and µs of a step\n\n| name | GTorch | host | device | PyTorch | host | device |\n'
           '|---|---|---|---|---|---|---|')
     both = sorted({*ours, *peer}, key=lambda name: -max(side[name][2] or side[name][1]
                                                          for side in (ours, peer) if name in side))
     for name in both[:ROWS]:
-        print(f'| {name} | {cells(ours.get(name))} | {cells(peer.get(name))} |')
+        print(f'| {name[:WIDTH]} | {cells(ours.get(name))} | {cells(peer.get(name))} |')
     print(f'| all {len(ours)} and {len(peer)} rows | {cells(total(ours))} | {cells(total(peer))} |', flush=True)
 
 
@@ -97,7 +101,9 @@ def main():
         record(args)
         return
     for model in args.models.split(','):
-        show(model, ask(args, 'gtorch', model), ask(args, 'torch', model) if args.peer else {})
+        ours, peer = ask(args, 'gtorch', model), ask(args, 'torch', model) if args.peer else [{}, {}]
+        show(f'{model}: operations', ours[0], peer[0])
+        show(f'{model}: kernels and copies', ours[1], peer[1])
 
 
 if __name__ == '__main__':

@@ -42,4 +42,31 @@ gtorch_observe_named_end (const GTorchNamed *named)
     gtorch_tell_named_end (named);
 }
 
+/* --- calls that a queue computes --- */
+
+guint64 gtorch_tell_saved (const GTorchOpCall *call);
+void gtorch_tell_run_begin (guint64 number, const GTorchOpCall *call);
+void gtorch_tell_run_end (guint64 number, const GTorchOpCall *call);
+
+/* Returns the number that an observer has given to the call, or 0. */
+static inline guint64
+gtorch_observe_saved (const GTorchOpCall *call)
+{
+  return gtorch_is_observed () ? gtorch_tell_saved (call) : 0;
+}
+
+static inline void
+gtorch_observe_run_begin (guint64 number, const GTorchOpCall *call)
+{
+  if (G_UNLIKELY (number != 0))
+    gtorch_tell_run_begin (number, call);
+}
+
+static inline void
+gtorch_observe_run_end (guint64 number, const GTorchOpCall *call)
+{
+  if (G_UNLIKELY (number != 0))
+    gtorch_tell_run_end (number, call);
+}
+
 G_END_DECLS

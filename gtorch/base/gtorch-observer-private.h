@@ -78,6 +78,11 @@ struct _GTorchObserver
    * once it was queued, for each observer to which its beginning came and that did not refuse it. */
   gboolean (*call_begin) (GTorchStream *stream, GTorchOpCall *call, GError **error);
   void (*call_end) (GTorchStream *stream, GTorchOpCall *call, gboolean result);
+  /* A call was put into a queue whose thread computes it later. An observer that sets the number, to anything
+   * but 0, is told of that by it: in pairs, in the thread of the queue. */
+  void (*saved) (const GTorchOpCall *call, guint64 *number);
+  void (*run_begin) (guint64 number, const GTorchOpCall *call);
+  void (*run_end) (guint64 number, const GTorchOpCall *call);
   /* A view was made, for which nothing is launched. */
   void (*view) (GTorchOpCall *call);
   /* The program calls an operation that consists of others. The inputs are those of its row, some of them

@@ -329,6 +329,27 @@ gtorch_tell_view (GTorchOpCall *call)
   TELL (view, call);
 }
 
+guint64
+gtorch_tell_saved (const GTorchOpCall *call)
+{
+  guint64 number = 0;
+
+  TELL (saved, call, &number);
+  return number;
+}
+
+void
+gtorch_tell_run_begin (guint64 number, const GTorchOpCall *call)
+{
+  TELL (run_begin, number, call);
+}
+
+void
+gtorch_tell_run_end (guint64 number, const GTorchOpCall *call)
+{
+  TELL (run_end, number, call);
+}
+
 void
 gtorch_tell_composite_begin (const GTorchOpClass *op, GTorchImpl *const *inputs, gsize n_inputs)
 {

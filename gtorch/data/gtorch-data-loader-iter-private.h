@@ -65,6 +65,9 @@ gboolean gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError 
 void gtorch_data_loader_iter_end_next (GTorchDataLoaderIter *self);
 /* Whether the program gets no further batch. */
 gboolean gtorch_data_loader_iter_is_over (GTorchDataLoaderIter *self);
+/* What profiles call a wait for a batch: PyTorch's name, by which programs for its traces find what loading
+ * takes. */
+const gchar *gtorch_data_loader_iter_wait_name (GTorchDataLoaderIter *self);
 
 /* Without workers: the indices of the next batch, FALSE at the end; and the batch, NULL at the end. Indices
  * are NULL for an iterable data set. */

@@ -534,15 +534,12 @@ wait_for_next (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **e
 
 #define WAIT_RANGE(kind) "enumerate(DataLoader)#_" kind "DataLoaderIter.__next__"
 
-/* The name in profiles is PyTorch's, by which programs for its traces find what loading takes. */
-static GTorchProfileScope
-begin_wait (GTorchDataLoaderIter *self)
+const gchar *
+gtorch_data_loader_iter_wait_name (GTorchDataLoaderIter *self)
 {
   const gboolean has_workers = self->loader != NULL && self->loader->num_workers > 0;
 
-  return gtorch_profile_scope_begin (has_workers ? WAIT_RANGE ("MultiProcessing")
-                                                 : WAIT_RANGE ("SingleProcess"),
-                                     self);
+  return has_workers ? WAIT_RANGE ("MultiProcessing") : WAIT_RANGE ("SingleProcess");
 }
 
 /**
@@ -570,7 +567,7 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!gtorch_data_loader_iter_begin_next (self, error))
     return NULL;
-  scope = begin_wait (self);
+  scope = gtorch_profile_scope_begin (gtorch_data_loader_iter_wait_name (self), self);
   batch = wait_for_next (self, cancellable, error);
   gtorch_data_loader_iter_end_next (self);
   return batch;

@@ -10,12 +10,14 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-task-private.h"
 #include "data/gtorch-data-loader-iter-private.h"
+#include "profiler/gtorch-profiler-private.h"
 
 /* The sources are in the context of the caller: a worker, the cancellable and the time wake it there. */
 typedef struct
 {
   GSource *wake, *cancel, *time;
   GTorchSize *indices; /* without workers */
+  guint64 range;       /* in profiles; 0: none */
 } Wait;
 
 static void
@@ -58,6 +60,7 @@ end_wait (GTask *task, GTorchBatch *batch, GError *error)
   drop_source (&wait->wake);
   drop_source (&wait->cancel);
   drop_source (&wait->time);
+  gtorch_trace_wait_end (wait->range);
   g_atomic_int_set (&self->is_pending, FALSE);
   self->wake = NULL;
   self->waiter = NULL;
@@ -364,6 +367,7 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
                                     GAsyncReadyCallback callback, gpointer user_data)
 {
   GTask *task;
+  Wait *wait;
   GError *error = NULL;
 
   g_return_if_fail (GTORCH_IS_DATA_LOADER_ITER (self));
@@ -372,7 +376,8 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
       gtorch_task_new (self, gtorch_data_loader_iter_next_async, cancellable, callback, user_data);
   /* A batch that has come is given even if the call is cancelled after that. */
   g_task_set_check_cancellable (task, FALSE);
-  g_task_set_task_data (task, g_new0 (Wait, 1), wait_free);
+  wait = g_new0 (Wait, 1);
+  g_task_set_task_data (task, wait, wait_free);
   if (gtorch_data_loader_iter_begin_next (self, &error))
     {
       if (!g_cancellable_set_error_if_cancelled (cancellable, &error))
@@ -389,6 +394,7 @@ gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *ca
       g_object_unref (task);
       return;
     }
+  wait->range = gtorch_trace_wait_begin (gtorch_data_loader_iter_wait_name (self));
   if (gtorch_data_loader_iter_is_over (self))
     end_wait (task, NULL, NULL);
   else if (self->pass != NULL)

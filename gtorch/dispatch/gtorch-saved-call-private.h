@@ -13,9 +13,11 @@ typedef struct
   GTorchOpCall call;
   GTorchImpl **inputs; /* aliases of the operands, unaffected by release () and set_data () */
   GTorchAttr *attrs;
+  guint64 number; /* by which observers know it; of calls that run once */
 } GTorchSavedCall;
 
-/* Returns the alias to save for an operand. Where it is NULL, gtorch_impl_alias () is used. */
+/* Returns the alias to save for an operand. Where it is NULL, the call runs once and gtorch_impl_alias () is
+ * used. */
 typedef GTorchImpl *(*GTorchAliasFunc) (GTorchImpl *impl, gpointer data);
 
 GTorchSavedCall *gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias,

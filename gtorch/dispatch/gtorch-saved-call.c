@@ -8,6 +8,7 @@
 #include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-saved-call-private.h"
 
+#include "base/gtorch-observer-named-private.h"
 #include "device/gtorch-generator-private.h"
 #include "stream/gtorch-stream-private.h"
 
@@ -61,6 +62,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
     }
   saved->call.inputs = saved->inputs;
   saved->call.attrs = saved->attrs;
+  saved->number = alias == NULL ? gtorch_observe_saved (call) : 0;
   return saved;
 }
 
@@ -98,7 +100,9 @@ gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
   if (former != NULL)
     gtorch_change_to_stream (&change, device, NULL);
   gtorch_thread.must_finish = TRUE;
+  gtorch_observe_run_begin (saved->number, &saved->call);
   result = gtorch_call_run (&saved->call, NULL, error);
+  gtorch_observe_run_end (saved->number, &saved->call);
   gtorch_thread.must_finish = FALSE;
   if (former != NULL)
     gtorch_change_end (&change);

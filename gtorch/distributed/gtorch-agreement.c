@@ -580,6 +580,7 @@ GTorchStore *
 gtorch_agreement_make_store (GTorchProcessGroup *group, gdouble timeout, GCancellable *cancellable,
                              GError **error)
 {
+  GTORCH_GROUP_CALL ("process_group");
   const gboolean is_server = gtorch_process_group_get_rank (group) == 0;
   g_autofree gchar *address = g_malloc0 (ADDRESS);
   g_autoptr (GTorchStore) store = NULL;

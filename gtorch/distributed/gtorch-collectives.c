@@ -24,7 +24,7 @@ gtorch_collective_new (GTorchCollectiveKind kind, const gchar *name)
   GTorchCollective *self = g_new0 (GTorchCollective, 1);
 
   self->kind = kind;
-  self->name = name;
+  self->name = gtorch_group_call_name (name);
   self->dtype = GTORCH_DTYPE_UINT8;
   self->inputs = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   self->outputs = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);

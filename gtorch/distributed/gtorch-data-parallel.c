@@ -26,6 +26,7 @@
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-members.h"
 #include "nn/gtorch-stand-ins-private.h"
+#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -510,6 +511,7 @@ static GTorchTensor *
 gtorch_data_parallel_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
                                    GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("DataParallel.forward", module);
   GTorchDataParallel *self = GTORCH_DATA_PARALLEL (module);
 
   if (self->module == NULL)

@@ -198,10 +198,14 @@ send_bucket (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **er
   if (!is_mean_of_all
       && gtorch_tensor_div_scalar_inplace (bucket->flat, self->n_active, error) == NULL)
     return FALSE;
-  bucket->work =
-      gtorch_process_group_all_reduce (self->group, bucket->flat,
-                                       is_mean_of_all ? GTORCH_REDUCE_OP_AVG : GTORCH_REDUCE_OP_SUM,
-                                       error);
+  {
+    GTORCH_GROUP_CALL ("distributed_module");
+
+    bucket->work = gtorch_process_group_all_reduce (self->group, bucket->flat,
+                                                    is_mean_of_all ? GTORCH_REDUCE_OP_AVG
+                                                                   : GTORCH_REDUCE_OP_SUM,
+                                                    error);
+  }
   return bucket->work != NULL;
 }
 
@@ -209,6 +213,7 @@ send_bucket (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **er
 static gboolean *
 find_used (GTorchDistributedModule *self, GError **error)
 {
+  GTORCH_GROUP_CALL ("distributed_module");
   const guint n = self->entries->len;
   g_autofree gint64 *flags = g_new (gint64, n);
   g_autofree gint64 *values = NULL;
@@ -394,6 +399,7 @@ sort_entries (GTorchDistributedModule *self, const gint64 *numbers, gint64 n, GE
 gboolean
 gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError **error)
 {
+  GTORCH_GROUP_CALL ("distributed_module");
   const guint n = self->entries->len;
   GTorchTensor *model = ((GTorchDDPEntry *) self->entries->pdata[0])->parameter;
   g_autofree gint64 *own = g_new0 (gint64, n + 1);

@@ -37,6 +37,7 @@ typedef struct
 static gboolean
 exchange (GTorchDistributedModule *self, const gint64 *flags, Turn *turn, GError **error)
 {
+  GTORCH_GROUP_CALL ("distributed_module");
   GTorchDevice *device =
       gtorch_tensor_get_device (((GTorchDDPEntry *) self->entries->pdata[0])->parameter);
   const gint size = gtorch_process_group_get_size (self->group);
@@ -159,6 +160,7 @@ answer_all (GTorchDistributedModule *self, gint *last, GError **error)
 static gboolean
 take_last (GTorchDistributedModule *self, gint last, GError **error)
 {
+  GTORCH_GROUP_CALL ("distributed_module");
   GTorchDevice *device =
       gtorch_tensor_get_device (((GTorchDDPEntry *) self->entries->pdata[0])->parameter);
   const gint64 rank = last, n = 1;

@@ -9,6 +9,7 @@
 
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-error.h"
+#include "distributed/gtorch-engine-private.h"
 
 #define UNKNOWN -1 /* the environment was not asked yet */
 
@@ -103,4 +104,69 @@ gtorch_distributed_set_debug_level (GTorchDebugLevel level, GError **error)
     }
   g_atomic_int_set (&current, (gint) level);
   return TRUE;
+}
+
+/* --- names of operations in errors --- */
+
+static __thread const gchar *outermost; /* function that consists of several operations; or NULL */
+
+GTorchGroupCall
+gtorch_group_call_begin (const gchar *name)
+{
+  const gchar *former = outermost;
+
+  if (former == NULL)
+    outermost = name;
+  return former;
+}
+
+void
+gtorch_group_call_end (GTorchGroupCall *former)
+{
+  outermost = *former;
+}
+
+static __thread guint n_begun; /* by the program */
+
+/**
+ * gtorch_distributed_begin_operation:
+ * @name: the name of the operation, such as `broadcast_object_list`
+ *
+ * Begins an operation that consists of several operations of groups: in this thread, errors of these name
+ * @name until [func@distributed_end_operation]. Within another one it changes nothing.
+ *
+ * ```c
+ * gtorch_distributed_begin_operation ("share_settings");
+ * settings = gtorch_process_group_broadcast_variant (group, own, 0, &error);
+ * gtorch_distributed_end_operation ();
+ * ```
+ *
+ * Since: 0.1
+ */
+void
+gtorch_distributed_begin_operation (const gchar *name)
+{
+  g_return_if_fail (name != NULL);
+  if (n_begun++ == 0 && outermost == NULL)
+    outermost = g_intern_string (name);
+}
+
+/**
+ * gtorch_distributed_end_operation:
+ *
+ * Ends what [func@distributed_begin_operation] has begun in this thread; does nothing if nothing was.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_distributed_end_operation (void)
+{
+  if (n_begun > 0 && --n_begun == 0)
+    outermost = NULL;
+}
+
+const gchar *
+gtorch_group_call_name (const gchar *name)
+{
+  return outermost != NULL ? outermost : name;
 }

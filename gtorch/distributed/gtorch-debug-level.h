@@ -33,4 +33,9 @@ GTorchDebugLevel gtorch_distributed_get_debug_level (void);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_distributed_set_debug_level (GTorchDebugLevel level, GError **error);
 
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_distributed_begin_operation (const gchar *name);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_distributed_end_operation (void);
+
 G_END_DECLS

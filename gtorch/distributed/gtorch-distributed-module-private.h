@@ -93,8 +93,6 @@ gboolean gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError 
 
 /* --- state --- */
 
-/* Fails if the modules of the ranks differ. */
-gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 /* Gives all ranks the buffers of one of them, and its parameters if `parameters`. */
 /* Names the group to the layers that share statistics, unless another one was named. With parts, which may
  * be NULL, their replicas are looked for when a layer is called. */
@@ -103,6 +101,9 @@ void gtorch_sync_set_default (GTorchModule *module, GTorchProcessGroup *group,
 /* Does a layer share its statistics with other processes? */
 gboolean gtorch_sync_has_group (GTorchModule *module);
 
+/* Adds references to the buffers of the module, and to its parameters before them if `parameters`. */
+void gtorch_ddp_add_tensors (GTorchDistributedModule *self, GPtrArray *tensors,
+                             gboolean parameters);
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);
 

@@ -17,8 +17,10 @@
 #include "base/gtorch-references-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-distributed-module-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "nn/gtorch-module-members.h"
+#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -175,6 +177,8 @@ make_entries (GTorchDistributedModule *self, GError **error)
 
 /* --- forward --- */
 
+#define FORWARD_RANGE "DistributedDataParallel.forward" /* PyTorch's name */
+
 static void
 collect_leaves (GTorchImpl *output, GHashTable *leaves)
 {
@@ -314,6 +318,7 @@ after_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_ou
 static GTorchTensor *
 gtorch_distributed_module_forward (GTorchModule *module, GTorchTensor *input, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin (FORWARD_RANGE, module);
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (module);
   g_autoptr (GTorchTensor) output = NULL;
 
@@ -328,6 +333,7 @@ static GTorchTensor *
 gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
                                         GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin (FORWARD_RANGE, module);
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (module);
   g_autoptr (GTorchTensor) output = NULL;
 
@@ -444,6 +450,25 @@ check_parts (GTorchDistributedModule *self, GError **error)
   return TRUE;
 }
 
+/* A rank that cannot prepare its module tells the others, who would wait for it. */
+static gboolean
+prepare (GTorchDistributedModule *self, gboolean compares, GError **error)
+{
+  g_autoptr (GPtrArray) tensors = g_ptr_array_new_with_free_func (g_object_unref);
+  g_auto (GTorchGroupFacts) facts = { 0 };
+
+  if (!compares)
+    return make_entries (self, error) && check_parts (self, error);
+  gtorch_group_facts_init (&facts);
+  if (make_entries (self, &facts.failure) && check_parts (self, &facts.failure))
+    {
+      gtorch_ddp_add_tensors (self, tensors, TRUE);
+      gtorch_group_facts_add_tensors (&facts, self->module, (GTorchTensor **) tensors->pdata,
+                                      tensors->len);
+    }
+  return gtorch_group_facts_compare (&facts, self->group, "distributed_module", error);
+}
+
 /**
  * gtorch_distributed_module_new_full:
  * @module: a module
@@ -488,9 +513,8 @@ gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *gr
   self->module = g_object_ref (module);
   self->group = g_object_ref (group);
   if (!gtorch_module_register_module (GTORCH_MODULE (self), "module", module, error)
-      || !make_entries (self, error) || !check_parts (self, error)
-      || (init_sync
-          && (!gtorch_ddp_compare (self, error) || !gtorch_ddp_broadcast (self, TRUE, 0, error))))
+      || !prepare (self, init_sync, error)
+      || (init_sync && !gtorch_ddp_broadcast (self, TRUE, 0, error)))
     return NULL;
   gtorch_ddp_reset (self);
   gtorch_sync_set_default (module, group, NULL);

@@ -57,6 +57,19 @@ GTorchWork *gtorch_collective_begin_scaled (GTorchProcessGroup *group, GTorchCol
                                             GTorchTensor *input, gint root, gdouble factor,
                                             GError **error);
 
+/* Functions that consist of several operations name themselves: the operations that this thread begins until
+ * the end of the block have the name of the outermost such function, which the program has called, in errors.
+ * The name is static. */
+typedef const gchar *GTorchGroupCall;
+
+GTorchGroupCall gtorch_group_call_begin (const gchar *name);
+void gtorch_group_call_end (GTorchGroupCall *former);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchGroupCall, gtorch_group_call_end)
+#define GTORCH_GROUP_CALL(name) \
+  g_auto (GTorchGroupCall) group_call_ G_GNUC_UNUSED = gtorch_group_call_begin (name)
+/* What an operation of this name is called in errors. */
+const gchar *gtorch_group_call_name (const gchar *name);
+
 typedef struct _GTorchEngine GTorchEngine;
 
 typedef struct

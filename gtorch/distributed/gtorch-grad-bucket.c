@@ -308,6 +308,7 @@ gtorch_grad_bucket_get_gradients (GTorchGradBucket *self, GError **error)
 GTorchTensor *
 gtorch_grad_bucket_average (GTorchGradBucket *self, GTorchDType dtype, GError **error)
 {
+  GTORCH_GROUP_CALL ("grad_bucket_average");
   g_autoptr (GTorchTensor) sent = NULL, scaled = NULL;
   g_autoptr (GTorchWork) work = NULL;
   gboolean is_converted;

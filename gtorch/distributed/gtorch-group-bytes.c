@@ -18,7 +18,8 @@
 GTorchDevice *
 gtorch_group_get_device (GTorchProcessGroup *group, GError **error)
 {
-  GTorchEngine *engine = gtorch_process_group_get_engine (group, "all_gather", error);
+  GTorchEngine *engine =
+      gtorch_process_group_get_engine (group, gtorch_group_call_name ("all_gather"), error);
 
   return engine == NULL ? NULL : gtorch_device_get_current (engine->klass->device_type, error);
 }

@@ -19,10 +19,12 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-distributed-module-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-hooks.h"
 #include "nn/gtorch-module-members.h"
+#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
 
@@ -354,6 +356,8 @@ convert (GTorchTensor *tensor, GTorchDType dtype, GError **error)
 static gboolean
 begin (GTorchModuleShards *self, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("FSDP::pre_forward", self);
+
   if (self->depth == 0)
     {
       /* its own comes first, since it is needed first */
@@ -373,6 +377,7 @@ begin (GTorchModuleShards *self, GError **error)
 static gboolean
 end (GTorchModuleShards *self, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("FSDP::post_forward", self);
   gboolean is_done = TRUE;
 
   if (self->depth > 0 && --self->depth == 0)
@@ -473,8 +478,9 @@ sharded_quark (void)
 typedef struct
 {
   GTorchModuleShards *self;
-  GHashTable *numbers; /* GTorchTensor -> number + 1 */
-  guint n_divided;     /* members that were divided before */
+  GHashTable *numbers;  /* GTorchTensor -> number + 1 */
+  guint n_divided;      /* members that were divided before */
+  GTorchDevice *device; /* of the first parameter; not owned */
   GError **error;
   gboolean failed;
 } Collect;
@@ -525,6 +531,8 @@ collect_module (GTorchModule *module, const gchar *path, gpointer data)
       GTorchShardPlace *place;
       guint number;
 
+      if (member->tensor != NULL && collect->device == NULL)
+        collect->device = gtorch_tensor_get_device (member->tensor);
       if (member->tensor != NULL)
         owner = g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ());
       if (owner != NULL)
@@ -593,6 +601,36 @@ measure (GTorchModuleShards *self, GError **error)
       self->numel += shard->per * shard->row;
     }
   return TRUE;
+}
+
+static const gchar *
+dtype_name (GTorchDType dtype)
+{
+  return dtype == GTORCH_DTYPE_NONE ? "that of the parameters" : gtorch_dtype_infos[dtype].name;
+}
+
+/* All ranks divide the same parameters, and exchange them in the same dtypes. Takes the failure, why this
+ * rank cannot, or NULL. */
+static gboolean
+compare (GTorchModuleShards *self, GTorchModule *module, GTorchDevice *device, GError *failure,
+         GError **error)
+{
+  g_autoptr (GPtrArray) params = g_ptr_array_new ();
+  g_auto (GTorchGroupFacts) facts;
+  guint i;
+
+  gtorch_group_facts_init (&facts);
+  facts.device = device;
+  facts.failure = failure;
+  if (failure == NULL && measure (self, &facts.failure))
+    {
+      for (i = 0; i < self->shards->len; i++)
+        g_ptr_array_add (params, ((GTorchShard *) self->shards->pdata[i])->param);
+      gtorch_group_facts_add_tensors (&facts, module, (GTorchTensor **) params->pdata, params->len);
+      gtorch_group_facts_add (&facts, "param_dtype", "%s", dtype_name (self->param_dtype));
+      gtorch_group_facts_add (&facts, "reduce_dtype", "%s", dtype_name (self->reduce_dtype));
+    }
+  return gtorch_group_facts_compare (&facts, self->group, "module_shards", error);
 }
 
 /* Makes the parts first, and sets them when nothing can fail any more. */
@@ -682,7 +720,7 @@ check_dtype (const gchar *what, GTorchDType dtype, GError **error)
  * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_INVALID if there is no
  *   parameter, @module was divided before, a parameter cannot be divided, or is a part among the same
  *   processes, %GTORCH_ERROR_DTYPE if a dtype is not one of floating-point
- *   numbers
+ *   numbers, %GTORCH_ERROR_SHAPE if the parameters of the ranks, or the dtypes, differ
  *
  * Since: 0.1
  */
@@ -693,7 +731,8 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
 {
   g_autoptr (GHashTable) numbers = g_hash_table_new (NULL, NULL);
   g_autoptr (GTorchModuleShards) self = NULL;
-  Collect collect = { .numbers = numbers, .error = error };
+  GError *failure = NULL;
+  Collect collect = { .numbers = numbers, .error = &failure };
 
   g_return_val_if_fail (GTORCH_IS_MODULE (module) && GTORCH_IS_PROCESS_GROUP (group), NULL);
   if (!check_dtype ("param_dtype", param_dtype, error)
@@ -717,17 +756,12 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
   self->function = gtorch_shards_function_new (self);
   collect.self = self;
   gtorch_module_visit (module, TRUE, collect_module, &collect);
-  if (collect.failed)
-    return NULL;
-  if (self->shards->len == 0
+  if (failure == NULL && self->shards->len == 0
       && (collect.n_divided == 0
           || g_object_get_qdata (G_OBJECT (module), sharded_quark ()) != NULL))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("module_shards: the module has no parameters that are not divided already"));
-      return NULL;
-    }
-  if (!measure (self, error) || !divide (self, error))
+    g_set_error (&failure, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("module_shards: the module has no parameters that are not divided already"));
+  if (!compare (self, module, collect.device, failure, error) || !divide (self, error))
     return NULL;
   if (self->shards->len > 0)
     self->device = gtorch_tensor_get_device (((GTorchShard *) self->shards->pdata[0])->param);

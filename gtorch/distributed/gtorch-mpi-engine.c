@@ -17,6 +17,7 @@
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
 #include "distributed/gtorch-mpi-meeting-private.h"
+#include "distributed/gtorch-roll-private.h"
 #include "stream/gtorch-stream-private.h"
 
 #define MESSAGE     512
@@ -39,6 +40,9 @@ typedef struct
   GTorchStream *stream;
   GMutex lock;
   GHashTable *pair_streams; /* 2 * rank + direction -> GTorchStream */
+  GTorchStore *store;       /* or NULL */
+  gchar *run;               /* what no other run of the job has that uses the store */
+  GTorchRoll *roll;         /* NULL without a store */
 } MpiEngine;
 
 typedef struct
@@ -50,6 +54,8 @@ typedef struct
   gdouble timeout;
   gint rank;
   gboolean is_left; /* MPI may still use the memory */
+  gint *lost;       /* ranks that do not answer */
+  guint n_lost;
 } Job;
 
 /* MPI may not be called by two threads at a time. */
@@ -65,6 +71,11 @@ engine_unref (MpiEngine *self)
     return;
   g_hash_table_unref (self->pair_streams);
   g_object_unref (self->stream);
+  g_clear_object (&self->store);
+  g_free (self->run);
+  if (self->roll != NULL)
+    gtorch_roll_stop (self->roll);
+  g_clear_pointer (&self->roll, gtorch_roll_unref);
   g_mutex_clear (&self->lock);
   g_mutex_lock (&mpi_lock);
   if (!self->is_stuck && !is_over)
@@ -116,8 +127,34 @@ gtorch_mpi_deadline (gdouble timeout)
   return timeout < 1e9 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC) : G_MAXINT64;
 }
 
+/* The store may have keys of a former run. Rank 0 names the run before the ranks meet. */
+static gboolean
+name_run (GTorchStore *store, gint number, GCancellable *cancellable, GError **error)
+{
+  g_autofree gchar *key = g_strdup_printf ("mpi/run/%d", number);
+  gchar *run = g_uuid_string_random ();
+  g_autoptr (GBytes) bytes = g_bytes_new_take (run, strlen (run));
+
+  return gtorch_store_set (store, key, bytes, cancellable, error);
+}
+
+/* NULL if the store does not have it: then late ranks are not named. */
+static gchar *
+find_run (GTorchStore *store, gint number)
+{
+  g_autofree gchar *key = g_strdup_printf ("mpi/run/%d", number);
+  const gchar *const keys[] = { key, NULL };
+  g_autoptr (GBytes) bytes = NULL;
+  gboolean is_there;
+
+  if (gtorch_store_check (store, keys, &is_there, NULL, NULL) && is_there)
+    bytes = gtorch_store_get (store, key, NULL, NULL);
+  return bytes == NULL ? NULL
+                       : g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
+}
+
 static GTorchEngine *
-make_engine (GTorchMpiMeeting *meeting, GError **error)
+make_engine (GTorchMpiMeeting *meeting, GTorchStore *store, const gchar *run, GError **error)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, error);
   gpointer comm = stream == NULL ? NULL : gtorch_mpi_meet (meeting, error);
@@ -136,6 +173,17 @@ make_engine (GTorchMpiMeeting *meeting, GError **error)
   for (i = 0; i < meeting->n && meeting->ranks != NULL; i++)
     if (meeting->ranks[i] == world_rank)
       self->rank = (gint) i;
+  if (store != NULL)
+    {
+      self->store = g_object_ref (store);
+      self->run = run == NULL ? find_run (store, meeting->number) : g_strdup (run);
+    }
+  if (self->run != NULL)
+    {
+      g_autofree gchar *prefix = g_strdup_printf ("mpi/%s/%s", self->run, self->id);
+
+      self->roll = gtorch_roll_new (store, prefix, self->rank, self->size);
+    }
   self->stream = g_steal_pointer (&stream);
   g_mutex_init (&self->lock);
   self->pair_streams = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
@@ -200,7 +248,9 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
   if (!gtorch_mpi_join (&meeting, error))
     return NULL;
   meeting.number = g_atomic_int_add (&n_worlds, 1) + 1;
-  engine = make_engine (&meeting, error);
+  if (store != NULL && world_rank == 0 && !name_run (store, meeting.number, cancellable, error))
+    return NULL;
+  engine = make_engine (&meeting, store, NULL, error);
   if (engine == NULL)
     return NULL;
   *rank = world_rank;
@@ -222,7 +272,7 @@ mpi_new_part (GTorchEngine *whole, const gint *ranks, guint n, guint number, gdo
                                .deadline = gtorch_mpi_deadline (timeout),
                                .cancellable = cancellable };
 
-  return make_engine (&meeting, error);
+  return make_engine (&meeting, ((MpiEngine *) whole)->store, ((MpiEngine *) whole)->run, error);
 }
 
 /* --- one collective, in the thread of its stream --- */
@@ -322,6 +372,34 @@ check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong 
   return FALSE;
 }
 
+static gboolean
+is_message (const GTorchCollective *collective)
+{
+  return collective->kind == GTORCH_COLLECTIVE_SEND
+         || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
+}
+
+/* MPI tells no rank of another's progress; the store does, if there is one. */
+static void
+tell_late (Job *job, GError **error)
+{
+  GTorchRoll *roll = job->engine->roll;
+  g_autofree gchar *report =
+      g_strdup_printf (_ ("%s: rank %d waited %g seconds for the other ranks in operation "
+                          "%" PRIu64 " of the group"),
+                       job->collective->name, job->rank, job->timeout, job->work->sequence);
+  const guint64 sequence = is_message (job->collective) ? 0 : job->work->sequence;
+  g_autofree gchar *found =
+      roll == NULL ? g_strdup ("")
+                   : gtorch_roll_inquire (roll, report, sequence, &job->lost, &job->n_lost);
+
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
+               *found != '\0'                  ? found
+               : roll == NULL || sequence == 0 ? _ ("one has not begun it, or is gone")
+                                               : _ ("all ranks have begun it, so that what "
+                                                    "they have called differs"));
+}
+
 /* Returns FALSE also if the time is over; the buffers then belong to MPI. */
 static gboolean
 carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
@@ -353,10 +431,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
       if (g_get_monotonic_time () > deadline)
         {
           leak (job);
-          g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                       _ ("%s: rank %d waited %g seconds for the other ranks in operation "
-                          "%" PRIu64 " of the group: one has not begun it, or is gone"),
-                       job->collective->name, job->rank, job->timeout, job->work->sequence);
+          tell_late (job, error);
           return FALSE;
         }
       gtorch_mpi_pause (n);
@@ -594,6 +669,7 @@ run_job (gpointer data, GError **error)
   GError *local = NULL;
   GTorchProcessGroup *group;
   gboolean success;
+  guint i;
 
   {
     g_auto (GTorchNamedCollective) named = { { 0 } };
@@ -607,6 +683,8 @@ run_job (gpointer data, GError **error)
       return TRUE;
     }
   group = g_weak_ref_get (&job->group);
+  for (i = 0; group != NULL && i < job->n_lost; i++)
+    gtorch_process_group_lose (group, job->lost[i]);
   if (group != NULL)
     gtorch_process_group_fail (group, local);
   gtorch_work_state_complete (job->work, g_error_copy (local));
@@ -628,6 +706,7 @@ job_free (gpointer data)
   gtorch_work_state_unref (job->work);
   g_weak_ref_clear (&job->group);
   gtorch_collective_free (job->collective);
+  g_free (job->lost);
   engine_unref (job->engine);
   g_free (job);
   g_atomic_int_add (&n_jobs, -1);
@@ -642,7 +721,7 @@ stream_for (MpiEngine *self, const GTorchCollective *collective, GError **error)
   gpointer key = GINT_TO_POINTER (2 * collective->root + is_send);
   GTorchStream *stream;
 
-  if (!is_send && collective->kind != GTORCH_COLLECTIVE_RECEIVE)
+  if (!is_message (collective))
     return self->stream;
   g_mutex_lock (&self->lock);
   stream = g_hash_table_lookup (self->pair_streams, key);
@@ -715,6 +794,10 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   job->work = gtorch_work_state_ref (gtorch_work_get_state (work));
   job->timeout = gtorch_process_group_get_timeout (group);
   job->rank = self->rank;
+  if (self->roll != NULL)
+    gtorch_roll_listen (self->roll);
+  if (self->roll != NULL && !is_message (job->collective))
+    gtorch_roll_begin (self->roll, job->work->sequence, job->collective->name);
   /* the job may be over, and the collective freed, before this function ends */
   {
     g_autoptr (GPtrArray) outputs = g_ptr_array_ref (collective->outputs);

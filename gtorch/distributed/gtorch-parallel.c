@@ -169,6 +169,8 @@ static GPtrArray *
 gtorch_parallel_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
                                   GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
+  GTORCH_GROUP_CALL (((GTorchParallelFunction *) function)->name);
+
   return run (function, ((GTorchParallelFunction *) function)->forward, inputs[0], error);
 }
 
@@ -177,6 +179,7 @@ gtorch_parallel_function_backward (GTorchFunction *function, GTorchFunctionConte
                                    GTorchTensor **grads, gsize n_grads, GError **error)
 {
   GTorchParallelFunction *self = (GTorchParallelFunction *) function;
+  GTORCH_GROUP_CALL (self->name);
 
   if (!gtorch_is_grad_enabled ())
     return run (function, self->backward, grads[0], error);
@@ -260,7 +263,7 @@ apply (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Excha
   function = g_object_new (gtorch_parallel_function_get_type (), NULL);
   owned = GTORCH_FUNCTION (function);
   function->group = g_object_ref (group);
-  function->name = name;
+  function->name = gtorch_group_call_name (name); /* also in the backward pass */
   function->forward = forward;
   function->backward = backward;
   function->length = length;

@@ -13,6 +13,8 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "distributed/gtorch-parallel.h"
 #include "gtorch-tensor-ops.h"
@@ -108,11 +110,18 @@ shift (Part *part, GTorchTensor *indices, GError **error)
   return gtorch_tensor_add (own, none, 1, error);
 }
 
+static const gchar *
+name_of (const Part *part)
+{
+  return part->by_rows ? "parallelize_rows" : "parallelize_columns";
+}
+
 static GPtrArray *
 before_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer data,
                 GError **error)
 {
   Part *part = data;
+  GTORCH_GROUP_CALL (name_of (part));
   g_autoptr (GTorchTensor) input = NULL;
   GPtrArray *changed;
 
@@ -149,6 +158,7 @@ after_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTor
                gpointer data, GError **error)
 {
   Part *part = data;
+  GTORCH_GROUP_CALL (name_of (part));
   g_autoptr (GTorchTensor) bias = NULL, masked = NULL, total = NULL;
 
   if (part->by_rows && !part->is_embedding)
@@ -291,6 +301,24 @@ check_rows (const gchar *who, GTorchModule *module, const GTorchDivision *divisi
   return FALSE;
 }
 
+/* All ranks divide the same layer in the same way. */
+static gboolean
+compare (const gchar *who, GTorchModule *module, GTorchTensor *weight, GTorchProcessGroup *group,
+         gboolean by_rows, gboolean exchanges, GError **error)
+{
+  g_autoptr (GTorchTensor) bias =
+      (GTorchTensor *) gtorch_module_get_parameter (module, "bias", NULL);
+  GTorchTensor *tensors[] = { weight, bias };
+  g_auto (GTorchGroupFacts) facts;
+
+  gtorch_group_facts_init (&facts);
+  gtorch_group_facts_add (&facts, "the layer", "%s", G_OBJECT_TYPE_NAME (module));
+  gtorch_group_facts_add_tensors (&facts, module, tensors, bias != NULL ? 2 : 1);
+  gtorch_group_facts_add (&facts, by_rows ? "split_input" : "gather_output", "%s",
+                          exchanges ? "true" : "false");
+  return gtorch_group_facts_compare (&facts, group, who, error);
+}
+
 static gboolean
 parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, gboolean by_rows,
              gboolean exchanges, GError **error)
@@ -303,7 +331,7 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
   if (!check_module (who, module, group, by_rows, error))
     return FALSE;
   weight = (GTorchTensor *) gtorch_module_get_parameter (module, "weight", error);
-  if (weight == NULL)
+  if (weight == NULL || !compare (who, module, weight, group, by_rows, exchanges, error))
     return FALSE;
   /* the weight of a Linear has outputs as rows: what PyTorch calls columns, since it is transposed */
   of_weight = division_new (weight, by_rows != is_embedding ? 1 : 0, group);
@@ -361,7 +389,8 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
  * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others,
  * or none.
  *
- * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
+ *   %GTORCH_ERROR_SHAPE if the layers of the ranks differ
  *
  * Since: 0.1
  */
@@ -390,7 +419,7 @@ gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *group, gbo
  * or none.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
- *   %GTORCH_ERROR_SHAPE if a rank would have no vector of an Embedding
+ *   %GTORCH_ERROR_SHAPE if a rank would have no vector of an Embedding, or the layers of the ranks differ
  *
  * Since: 0.1
  */
@@ -507,6 +536,7 @@ gtorch_parallelize_is_part (GTorchTensor *param)
 GTorchTensor *
 gtorch_parallelize_gather (GTorchTensor *param, GError **error)
 {
+  GTORCH_GROUP_CALL ("parallelize_gather");
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchTensor) plain = NULL, turned = NULL, whole = NULL, back = NULL;
   GTorchModuleShards *shards;

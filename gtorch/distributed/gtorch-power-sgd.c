@@ -7,9 +7,9 @@
 #include "config.h"
 
 #include "distributed/gtorch-power-sgd.h"
-#include "distributed/gtorch-engine-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -18,6 +18,8 @@
 #include "device/gtorch-device.h"
 #include "device/gtorch-generator.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -62,7 +64,7 @@ struct _GTorchPowerSGD
   guint matrix_approximation_rank;
   guint64 start_iteration, iteration, random_seed;
   gdouble min_compression_rate, orthogonalization_epsilon;
-  gboolean use_error_feedback, warm_start;
+  gboolean use_error_feedback, warm_start, is_compared;
   GHashTable *states; /* by the index of the bucket */
   GTorchGenerator *generator;
 };
@@ -375,6 +377,7 @@ copy_all (GPtrArray *tensors, GTorchTensor *flat, gboolean is_back, GError **err
 static gboolean
 reduce_all (Pass *pass, GPtrArray *tensors, GTorchReduceOp op, GError **error)
 {
+  GTORCH_GROUP_CALL ("power_sgd");
   g_autoptr (GTorchTensor) flat = NULL;
   g_autoptr (GTorchWork) work = NULL;
   gint64 numel = 0;
@@ -528,6 +531,29 @@ run (GTorchPowerSGD *self, GTorchGradBucket *bucket, State *state, GError **erro
   return TRUE;
 }
 
+/* With other settings the ranks would send matrices of other sizes. */
+static gboolean
+compare (GTorchPowerSGD *self, GTorchGradBucket *bucket, GError **error)
+{
+  g_auto (GTorchGroupFacts) facts;
+
+  gtorch_group_facts_init (&facts);
+  facts.device = gtorch_tensor_get_device (gtorch_grad_bucket_get_buffer (bucket));
+  gtorch_group_facts_add (&facts, "matrix_approximation_rank", "%u",
+                          self->matrix_approximation_rank);
+  gtorch_group_facts_add (&facts, "start_iteration", "%" PRIu64, self->start_iteration);
+  gtorch_group_facts_add (&facts, "the number of passes", "%" PRIu64, self->iteration);
+  gtorch_group_facts_add (&facts, "min_compression_rate", "%g", self->min_compression_rate);
+  gtorch_group_facts_add (&facts, "use_error_feedback", "%d", self->use_error_feedback);
+  gtorch_group_facts_add (&facts, "warm_start", "%d", self->warm_start);
+  gtorch_group_facts_add (&facts, "orthogonalization_epsilon", "%g",
+                          self->orthogonalization_epsilon);
+  gtorch_group_facts_add (&facts, "random_seed", "%" PRIu64, self->random_seed);
+  self->is_compared = gtorch_group_facts_compare (&facts, gtorch_grad_bucket_get_group (bucket),
+                                                  "power_sgd", error);
+  return self->is_compared;
+}
+
 /**
  * gtorch_power_sgd_new:
  * @matrix_approximation_rank: how many columns the matrices have, 1 or more
@@ -581,7 +607,7 @@ gtorch_power_sgd_get_iteration (GTorchPowerSGD *self)
  * buffer becomes the mean. For a function of [method@DistributedModule.register_comm_hook].
  *
  * Returns: (transfer full): the bucket's buffer, or %NULL with @error set: %GTORCH_ERROR_DTYPE if it is not
- *   of float32 or float64
+ *   of float32 or float64, %GTORCH_ERROR_SHAPE if the objects of the ranks have other settings
  *
  * Since: 0.1
  */
@@ -594,6 +620,8 @@ gtorch_power_sgd_average (GTorchPowerSGD *self, GTorchGradBucket *bucket, GError
 
   g_return_val_if_fail (GTORCH_IS_POWER_SGD (self) && GTORCH_IS_GRAD_BUCKET (bucket), NULL);
   buffer = gtorch_grad_bucket_get_buffer (bucket);
+  if (buffer != NULL && !self->is_compared && !compare (self, bucket, error))
+    return NULL;
   if (gtorch_grad_bucket_is_last (bucket))
     self->iteration++;
   if (buffer == NULL || self->iteration <= self->start_iteration)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/gtorch-error.h"
+#include "distributed/gtorch-engine-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-hold-private.h"
 
@@ -118,6 +119,7 @@ GVariant *
 gtorch_process_group_broadcast_variant (GTorchProcessGroup *self, GVariant *value, gint src,
                                         GError **error)
 {
+  GTORCH_GROUP_CALL ("broadcast_variant");
   g_autoptr (GTorchTensor) size = NULL, tensor = NULL;
   g_autoptr (GBytes) bytes = NULL;
   gboolean is_source;
@@ -136,10 +138,11 @@ gtorch_process_group_broadcast_variant (GTorchProcessGroup *self, GVariant *valu
   if (is_source && bytes == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: rank %d sends, and has no value"), "broadcast_variant", src);
+                   _ ("%s: rank %d sends, and has no value"),
+                   gtorch_group_call_name ("broadcast_variant"), src);
       return NULL;
     }
-  if (!check_size ("broadcast_variant", *n, error))
+  if (!check_size (gtorch_group_call_name ("broadcast_variant"), *n, error))
     return NULL;
   tensor = padded (is_source ? bytes : NULL, *n, error);
   if (tensor == NULL || !finish (gtorch_process_group_broadcast (self, tensor, src, error), error))
@@ -203,6 +206,7 @@ add_value (GVariantBuilder *builder, gconstpointer data, gsize size)
 GVariant *
 gtorch_process_group_all_gather_variant (GTorchProcessGroup *self, GVariant *value, GError **error)
 {
+  GTORCH_GROUP_CALL ("all_gather_variant");
   g_auto (GVariantBuilder) builder = G_VARIANT_BUILDER_INIT (G_VARIANT_TYPE ("av"));
   g_autoptr (GTorchTensor) sizes = NULL, own = NULL, all = NULL;
   g_autoptr (GBytes) bytes = NULL;
@@ -212,7 +216,8 @@ gtorch_process_group_all_gather_variant (GTorchProcessGroup *self, GVariant *val
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && value != NULL, NULL);
   bytes = pack (value);
   n_ranks = gtorch_process_group_get_size (self);
-  sizes = gather_sizes (self, "all_gather_variant", bytes, &largest, error);
+  sizes =
+      gather_sizes (self, gtorch_group_call_name ("all_gather_variant"), bytes, &largest, error);
   if (sizes == NULL)
     return NULL;
   if (__builtin_mul_overflow (largest, (gint64) n_ranks, &total))
@@ -268,6 +273,7 @@ GVariant *
 gtorch_process_group_gather_variant (GTorchProcessGroup *self, GVariant *value, gint dst,
                                      GError **error)
 {
+  GTORCH_GROUP_CALL ("gather_variant");
   g_auto (GVariantBuilder) builder = G_VARIANT_BUILDER_INIT (G_VARIANT_TYPE ("av"));
   g_autoptr (GTorchTensor) sizes = NULL, own = NULL;
   g_autoptr (GPtrArray) parts = NULL;
@@ -280,11 +286,12 @@ gtorch_process_group_gather_variant (GTorchProcessGroup *self, GVariant *value, 
   if (dst < 0 || dst >= gtorch_process_group_get_size (self))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: rank %d is out of range for %d processes"), "gather_variant", dst,
+                   _ ("%s: rank %d is out of range for %d processes"),
+                   gtorch_group_call_name ("gather_variant"), dst,
                    gtorch_process_group_get_size (self));
       return NULL;
     }
-  sizes = gather_sizes (self, "gather_variant", bytes, &largest, error);
+  sizes = gather_sizes (self, gtorch_group_call_name ("gather_variant"), bytes, &largest, error);
   own = sizes == NULL ? NULL : padded (bytes, largest, error);
   if (own == NULL)
     return NULL;
@@ -313,7 +320,7 @@ pack_all (GTorchProcessGroup *self, GVariant *values, gint src, GError **error)
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: rank %d has %zu values of the type %s for %d ranks; it "
                       "sends one to each, of the type av"),
-                   "scatter_variant", src,
+                   gtorch_group_call_name ("scatter_variant"), src,
                    values != NULL && g_variant_is_container (values) ? g_variant_n_children (values)
                                                                      : 0,
                    values == NULL ? "av" : g_variant_get_type_string (values), n_ranks);
@@ -347,6 +354,7 @@ GVariant *
 gtorch_process_group_scatter_variant (GTorchProcessGroup *self, GVariant *values, gint src,
                                       GError **error)
 {
+  GTORCH_GROUP_CALL ("scatter_variant");
   g_autoptr (GVariant) owned = values == NULL ? NULL : g_variant_ref_sink (values);
   g_autoptr (GTorchTensor) sizes = NULL, own = NULL;
   g_autoptr (GPtrArray) packed = NULL, parts = NULL;
@@ -375,7 +383,7 @@ gtorch_process_group_scatter_variant (GTorchProcessGroup *self, GVariant *values
     }
   for (i = 0; i < n_ranks; i++)
     {
-      if (!check_size ("scatter_variant", n[i], error))
+      if (!check_size (gtorch_group_call_name ("scatter_variant"), n[i], error))
         return NULL;
       largest = MAX (largest, n[i]);
     }
@@ -410,6 +418,7 @@ gboolean
 gtorch_process_group_send_variant (GTorchProcessGroup *self, GVariant *value, gint dst, gint tag,
                                    GError **error)
 {
+  GTORCH_GROUP_CALL ("send_variant");
   g_autoptr (GTorchTensor) size = NULL, tensor = NULL;
   g_autoptr (GBytes) bytes = NULL;
 
@@ -440,6 +449,7 @@ gtorch_process_group_send_variant (GTorchProcessGroup *self, GVariant *value, gi
 GVariant *
 gtorch_process_group_recv_variant (GTorchProcessGroup *self, gint src, gint tag, GError **error)
 {
+  GTORCH_GROUP_CALL ("recv_variant");
   g_autoptr (GTorchTensor) size = NULL, tensor = NULL;
   gint64 n;
 
@@ -448,8 +458,9 @@ gtorch_process_group_recv_variant (GTorchProcessGroup *self, gint src, gint tag,
   if (size == NULL || !finish (gtorch_process_group_recv (self, size, src, tag, error), error))
     return NULL;
   n = *(const gint64 *) data_of (size);
-  tensor =
-      check_size ("recv_variant", n, error) ? make_tensor (n, GTORCH_DTYPE_UINT8, error) : NULL;
+  tensor = check_size (gtorch_group_call_name ("recv_variant"), n, error)
+               ? make_tensor (n, GTORCH_DTYPE_UINT8, error)
+               : NULL;
   if (tensor == NULL || !finish (gtorch_process_group_recv (self, tensor, src, tag, error), error))
     return NULL;
   return unpack (data_of (tensor), n);

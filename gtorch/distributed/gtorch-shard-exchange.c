@@ -129,6 +129,7 @@ take_fulls (GTorchModuleShards *self, GTorchTensor *all, GError **error)
 gboolean
 gtorch_shards_start (GTorchModuleShards *self, GError **error)
 {
+  GTORCH_GROUP_CALL ("module_shards");
   g_autoptr (GTorchGradGuard) guard = NULL;
   const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
   const gboolean is_old =
@@ -348,6 +349,7 @@ drop_unsent (GTorchModuleShards *self)
 static GTorchTensor *
 reduce_scatter (GTorchModuleShards *self, GTorchTensor *all, GError **error)
 {
+  GTORCH_GROUP_CALL ("module_shards");
   const GTorchReduceOp op =
       self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
   g_autoptr (GTorchTensor) own =
@@ -363,6 +365,7 @@ reduce_scatter (GTorchModuleShards *self, GTorchTensor *all, GError **error)
 static GTorchTensor *
 reduce_replicas (GTorchModuleShards *self, GTorchTensor *own, GError **error)
 {
+  GTORCH_GROUP_CALL ("module_shards");
   const GTorchReduceOp op =
       self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
   g_autoptr (GTorchTensor) sum = g_steal_pointer (&self->unshared);

@@ -13,6 +13,7 @@
 #include "base/gtorch-error.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -46,6 +47,21 @@ check_idle (GTorchModuleShards *self, GError **error)
   return FALSE;
 }
 
+static gboolean
+compare_replicas (GTorchModuleShards *self, GTorchProcessGroup *replicas, GError **error)
+{
+  g_autoptr (GPtrArray) params = g_ptr_array_new ();
+  g_auto (GTorchGroupFacts) facts;
+  guint i;
+
+  gtorch_group_facts_init (&facts);
+  facts.device = self->device;
+  for (i = 0; i < self->shards->len; i++)
+    g_ptr_array_add (params, ((GTorchShard *) self->shards->pdata[i])->param);
+  gtorch_group_facts_add_tensors (&facts, NULL, (GTorchTensor **) params->pdata, params->len);
+  return gtorch_group_facts_compare (&facts, replicas, "module_shards", error);
+}
+
 /**
  * gtorch_module_shards_set_replicas:
  * @self: parts of parameters
@@ -64,7 +80,10 @@ check_idle (GTorchModuleShards *self, GError **error)
  * gtorch_module_shards_set_replicas (shards, gtorch_device_mesh_get_group (mesh, 0, NULL), &error);
  * ```
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if this process has no rank in @replicas
+ * All of them call this.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if this process has no rank in @replicas,
+ *   %GTORCH_ERROR_SHAPE if the parts of the ranks differ
  *
  * Since: 0.1
  */
@@ -82,6 +101,8 @@ gtorch_module_shards_set_replicas (GTorchModuleShards *self, GTorchProcessGroup 
                    _ ("module_shards: this process has no rank in the group of replicas"));
       return FALSE;
     }
+  if (replicas != NULL && !compare_replicas (self, replicas, error))
+    return FALSE;
   g_set_object (&self->replicas, replicas);
   return TRUE;
 }

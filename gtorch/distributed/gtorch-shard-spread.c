@@ -157,6 +157,7 @@ static GTorchImpl *
 reduce_in_group (GTorchProcessGroup *processes, GTorchImpl *number, GTorchSpreadOp op,
                  GError **error)
 {
+  GTORCH_GROUP_CALL ("module_shards");
   static const GTorchReduceOp ops[] = { [GTORCH_SPREAD_SUM] = GTORCH_REDUCE_OP_SUM,
                                         [GTORCH_SPREAD_MIN] = GTORCH_REDUCE_OP_MIN,
                                         [GTORCH_SPREAD_MAX] = GTORCH_REDUCE_OP_MAX };

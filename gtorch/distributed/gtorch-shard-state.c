@@ -223,6 +223,7 @@ gtorch_module_shards_adopt (GTorchModuleShards *self, GTorchTensor *tensor, GTor
 GTorchTensor *
 gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GError **error)
 {
+  GTORCH_GROUP_CALL ("module_shards_gather");
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GTorchTensor) own = NULL, all = NULL, flat = NULL, to = NULL, rows = NULL;
   g_autoptr (GTorchWork) work = NULL;

@@ -17,6 +17,7 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-distributed-module-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-module-shards-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "elements/gtorch-tensor-create.h"
@@ -193,6 +194,7 @@ share_owns (gpointer data, GTorchOptimizer *optimizer, GTorchTensor *param)
 static gboolean
 share_end (gpointer data, GTorchOptimizer *optimizer, GError **error)
 {
+  GTORCH_GROUP_CALL ("sharded_optimizer");
   GTorchShardedOptimizer *self = data;
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (optimizer);
@@ -233,6 +235,22 @@ drop_states (GTorchOptimizer *optimizer)
     }
 }
 
+/* All ranks share the same steps. */
+static gboolean
+compare (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
+{
+  g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (optimizer);
+  g_auto (GTorchGroupFacts) facts;
+  guint i;
+
+  gtorch_group_facts_init (&facts);
+  for (i = 0; i < params->len && facts.failure == NULL; i++)
+    gtorch_part_check_group ("sharded_optimizer", params->pdata[i], group, &facts.failure);
+  gtorch_group_facts_add (&facts, "the optimizer", "%s", G_OBJECT_TYPE_NAME (optimizer));
+  gtorch_group_facts_add_tensors (&facts, NULL, (GTorchTensor **) params->pdata, params->len);
+  return gtorch_group_facts_compare (&facts, group, "sharded_optimizer", error);
+}
+
 /**
  * gtorch_sharded_optimizer_new:
  * @optimizer: an optimizer, whose parameters and settings are the same on all ranks
@@ -248,7 +266,8 @@ drop_states (GTorchOptimizer *optimizer)
  * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the
  *   steps of
  *   @optimizer need a closure, %GTORCH_ERROR_INVALID if they are shared already,
- *   or a parameter is a part of which other ranks of @group have others
+ *   or a parameter is a part of which other ranks of @group have others, %GTORCH_ERROR_SHAPE if the
+ *   optimizers of the ranks differ in class or parameters
  *
  * Since: 0.1
  */
@@ -256,8 +275,6 @@ GTorchShardedOptimizer *
 gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
 {
   g_autoptr (GTorchShardedOptimizer) self = NULL;
-  g_autoptr (GPtrArray) params = NULL;
-  guint i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (optimizer) && GTORCH_IS_PROCESS_GROUP (group), NULL);
   if (GTORCH_OPTIMIZER_GET_CLASS (optimizer)->step_closure != NULL)
@@ -275,10 +292,8 @@ gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer, GTorchProcessGroup *gr
                    _ ("sharded_optimizer: this process has no rank in the group"));
       return NULL;
     }
-  params = gtorch_optimizer_dup_params (optimizer);
-  for (i = 0; i < params->len; i++)
-    if (!gtorch_part_check_group ("sharded_optimizer", params->pdata[i], group, error))
-      return NULL;
+  if (!compare (optimizer, group, error))
+    return NULL;
   self = g_object_new (GTORCH_TYPE_SHARDED_OPTIMIZER, NULL);
   self->group = g_object_ref (group);
   self->sizes = g_new0 (gint64, gtorch_process_group_get_size (group));
@@ -373,6 +388,7 @@ wait_for (GTorchWork *work, GError **error)
 static gboolean
 send_state (GTorchShardedOptimizer *self, GTorchOptimizer *optimizer, gint to, GError **error)
 {
+  GTORCH_GROUP_CALL ("sharded_optimizer");
   GTorchDevice *device = find_device (optimizer);
   g_autoptr (GHashTable) state = gtorch_optimizer_state_dict (optimizer);
   g_autoptr (GOutputStream) stream = g_memory_output_stream_new_resizable ();
@@ -399,6 +415,7 @@ static gboolean
 receive_state (GTorchShardedOptimizer *self, GTorchOptimizer *optimizer, gint from, GHashTable *all,
                GError **error)
 {
+  GTORCH_GROUP_CALL ("sharded_optimizer");
   GTorchDevice *device = find_device (optimizer);
   g_autoptr (GTorchTensor) length = NULL, data = NULL;
   g_autoptr (GHashTable) found = NULL;

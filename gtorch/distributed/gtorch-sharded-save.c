@@ -105,6 +105,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Plan, plan_clear)
 static GPtrArray *
 gather (const Save *save, GString *own, GError **error)
 {
+  GTORCH_GROUP_CALL ("safetensors_index");
   g_autoptr (GBytes) bytes = g_string_free_to_bytes (own);
   GPtrArray *all;
 

@@ -6,11 +6,14 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "distributed/gtorch-distributed-module-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-compare-private.h"
 #include "distributed/gtorch-parallel.h"
+#include "nn/gtorch-module-members.h"
 #include "nn/gtorch-module-private.h"
 #include "nn/gtorch-nn.h"
 #include "nn/gtorch-sync-norm-private.h"
@@ -29,6 +32,33 @@ shards_quark (void)
   return g_quark_from_static_string ("gtorch-sync-shards");
 }
 
+static GQuark
+compared_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-sync-compared");
+}
+
+/* When the layer is called first: a layer of another size would exchange other sums. */
+static gboolean
+compare (GTorchModule *module, GTorchProcessGroup *group, GError **error)
+{
+  g_auto (GTorchGroupFacts) facts;
+  GTorchTensor *mean = gtorch_module_get_buffer (module, "running_mean", NULL);
+  gint64 n_features = 0;
+  gdouble eps = 0;
+
+  g_object_get (module, "num-features", &n_features, "eps", &eps, NULL);
+  gtorch_group_facts_init (&facts);
+  facts.device = mean == NULL ? NULL : gtorch_tensor_get_device (mean);
+  gtorch_group_facts_add (&facts, "num_features", "%" PRId64, n_features);
+  gtorch_group_facts_add (&facts, "eps", "%g", eps);
+  g_clear_object (&mean);
+  if (!gtorch_group_facts_compare (&facts, group, "sync_batch_norm", error))
+    return FALSE;
+  g_object_set_qdata (G_OBJECT (module), compared_quark (), group);
+  return TRUE;
+}
+
 static gboolean
 sync_find (GTorchModule *module, gpointer *processes, GError **error)
 {
@@ -43,6 +73,9 @@ sync_find (GTorchModule *module, gpointer *processes, GError **error)
       return FALSE;
     }
   *processes = group != NULL && gtorch_process_group_get_size (group) > 1 ? group : NULL;
+  if (*processes != NULL && g_object_get_qdata (G_OBJECT (module), compared_quark ()) != *processes
+      && !compare (module, group, error))
+    return FALSE;
   if (group != NULL || gtorch_process_group_count_several () == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -56,6 +89,7 @@ sync_find (GTorchModule *module, gpointer *processes, GError **error)
 static GTorchImpl *
 sync_sum (gpointer processes, GTorchImpl *tensor, GError **error)
 {
+  GTORCH_GROUP_CALL ("sync_batch_norm");
   g_autoptr (GTorchTensor) own = gtorch_tensor_wrap (gtorch_impl_ref (tensor));
   g_autoptr (GTorchTensor) sum = gtorch_parallel_sum (processes, own, error);
   g_autoptr (GTorchTensor) all = sum == NULL ? NULL : gtorch_parallel_copy (processes, sum, error);
@@ -72,6 +106,7 @@ put_group (GTorchModule *layer, GTorchProcessGroup *group, GTorchModuleShards *s
 {
   g_object_set_qdata_full (G_OBJECT (layer), group_quark (),
                            group == NULL ? NULL : g_object_ref (group), g_object_unref);
+  g_object_set_qdata (G_OBJECT (layer), compared_quark (), NULL);
   g_object_set_qdata_full (G_OBJECT (layer), shards_quark (),
                            shards == NULL ? NULL : g_object_ref (shards), g_object_unref);
 }

@@ -14,8 +14,10 @@ typedef struct
 {
   /* Completes the work if it is over. */
   void (*poll) (GTorchWorkState *state);
-  /* Lets the current stream wait for it. */
-  gboolean (*join) (GTorchWorkState *state, GError **error);
+  /* Lets the current stream wait for it; if it has to wait itself before, until the deadline at most, after
+   * which it returns TRUE, as it does if it is cancelled. */
+  gboolean (*join) (GTorchWorkState *state, gint64 deadline, GCancellable *cancellable,
+                    GError **error);
   /* Whether a wait without a time limit is one of the host. */
   gboolean (*blocks) (GTorchWorkState *state);
   void (*free) (gpointer data);

@@ -207,7 +207,8 @@ is_done (GTorchWorkState *state)
 gboolean
 gtorch_work_join (GTorchWork *self, GError **error)
 {
-  return self->state->backend == NULL || self->state->backend->join (self->state, error);
+  return self->state->backend == NULL
+         || self->state->backend->join (self->state, G_MAXINT64, NULL, error);
 }
 
 /**
@@ -377,17 +378,19 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
                    self->state->operation);
       return FALSE;
     }
+  deadline = timeout >= 0 && timeout < 1e9
+                 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
+                 : G_MAXINT64;
   polls = self->state->backend != NULL;
-  if (polls && !g_atomic_int_get (&self->state->is_done)) /* to ask the GPU takes longer than to join it */
+  /* work that is not known to be over is joined: to ask the GPU takes longer */
+  if (polls && !g_atomic_int_get (&self->state->is_done))
     {
-      if (!self->state->backend->join (self->state, error))
+      if (!self->state->backend->join (self->state, deadline, cancellable, error)
+          || g_cancellable_set_error_if_cancelled (cancellable, error))
         return FALSE;
       if (timeout < 0 && !self->state->backend->blocks (self->state))
         return TRUE;
     }
-  deadline = timeout >= 0 && timeout < 1e9
-                 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
-                 : G_MAXINT64;
   gtorch_wake_begin (&wake, cancellable, &self->state->lock, &self->state->changed);
   if (polls)
     poll_until (self->state, deadline, cancellable);

@@ -81,6 +81,8 @@ static gboolean capture_begin_work (GTorchCapture *capture, GTorchStream *stream
 static void capture_end_work (GTorchCapture *capture, GTorchStream *stream);
 static gboolean capture_add_work (GTorchCapture *capture, GTorchStream *stream, const gchar *name,
                                   GPtrArray *read, GPtrArray *written, GError **error);
+static void capture_add_party (GTorchCapture *capture, const GTorchLaunchParties *klass,
+                               gpointer party);
 static void capture_free (GTorchCapture *capture);
 
 static const GTorchCaptureClass capture_class = {
@@ -90,6 +92,7 @@ static const GTorchCaptureClass capture_class = {
   .begin_work = capture_begin_work,
   .end_work = capture_end_work,
   .add_work = capture_add_work,
+  .add_party = capture_add_party,
   .free = capture_free,
 };
 
@@ -532,6 +535,25 @@ capture_add_work (GTorchCapture *capture, GTorchStream *stream, const gchar *nam
       result = add_work_node (capture, stream, &call, error);
     }
   return result;
+}
+
+static void
+capture_add_party (GTorchCapture *capture, const GTorchLaunchParties *klass, gpointer party)
+{
+  GTorchGraphExec *exec = capture->exec;
+  guint i;
+
+  if (exec->parties == NULL)
+    exec->parties = g_ptr_array_new_with_free_func (klass->free);
+  exec->party_class = klass;
+  for (i = 0; i < exec->parties->len; i++)
+    if (klass->compare (&exec->parties->pdata[i], &party) == 0)
+      {
+        klass->free (party);
+        return;
+      }
+  g_ptr_array_add (exec->parties, party);
+  g_ptr_array_sort (exec->parties, klass->compare);
 }
 
 gboolean

@@ -45,6 +45,8 @@ struct _GTorchGraphExec
   GTorchDevice *device; /* on which it is replayed */
   GArray *parts;        /* GTorchGraphPart: of other devices, whose streams took part; NULL: none */
   GPtrArray *nodes;
+  const GTorchLaunchParties *party_class;           /* of the parties; or NULL */
+  GPtrArray *parties;                               /* in their order; or NULL */
   guint n_foreign;                                  /* nodes that cannot be launched once more */
   gboolean is_prepared, has_children, has_operands; /* has_operands: written and read are set */
   GTorchPool *scratch;                              /* additional memory of this graph, or NULL */

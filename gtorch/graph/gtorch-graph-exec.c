@@ -101,6 +101,7 @@ graph_exec_free (gpointer data)
   GTorchGraphExec *exec = data;
 
   gtorch_notes_free (&exec->notes);
+  g_clear_pointer (&exec->parties, g_ptr_array_unref);
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
@@ -689,6 +690,20 @@ replay_calls (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return result;
 }
 
+static gboolean
+replay_with_others (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  gboolean result;
+
+  if (exec->parties == NULL)
+    return replay_native (exec, stream, error);
+  if (!exec->party_class->begin (exec->parties, error))
+    return FALSE;
+  result = replay_native (exec, stream, error);
+  exec->party_class->end (exec->parties);
+  return result;
+}
+
 gboolean
 gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
@@ -701,7 +716,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   return (is_native                  ? meet_peers (exec, stream, FALSE, error)
           : stream->timeline == NULL ? wait_for_operands (exec, error)
                                      : check_operands (exec, stream, error))
-         && gtorch_observe_replay (exec, stream, is_native ? replay_native : replay_calls, error)
+         && gtorch_observe_replay (exec, stream, is_native ? replay_with_others : replay_calls,
+                                   error)
          && (!is_native || meet_peers (exec, stream, TRUE, error));
 }
 

@@ -18,7 +18,6 @@
 #include "ops/gtorch-host-private.h"
 #include "optim/gtorch-lbfgs-private.h"
 #include "optim/gtorch-setting-private.h"
-#include "profiler/gtorch-profiler-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 #define LEAST_CURVATURE 1e-10 /* pairs with less are not remembered */
@@ -598,8 +597,6 @@ GTorchTensor *
 gtorch_lbfgs_step_closure (GTorchOptimizer *optimizer, GTorchOptimizerClosure closure,
                            gpointer user_data, GError **error)
 {
-  g_auto (GTorchProfileScope) scope =
-      gtorch_profile_scope_begin ("Optimizer.step#%s.step", optimizer);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchParamGroup) group =
       g_list_model_get_item (gtorch_optimizer_get_param_groups (optimizer), 0);

@@ -396,7 +396,6 @@ has_params (GListModel *groups)
 static gboolean
 step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
 {
-  g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("Optimizer.step#%s.step", self);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
   guint i, n = g_list_model_get_n_items (groups);
@@ -419,10 +418,19 @@ step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
   return gtorch_optimizer_end_shared (self, error);
 }
 
+static GTorchProfileScope
+begin_step_range (GTorchOptimizer *self)
+{
+  return gtorch_profile_scope_begin ("Optimizer.step#%s.step", self);
+}
+
 gboolean
 gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = { 0 };
+
   g_return_val_if_fail (gtorch_optimizer_is_fused (self), FALSE);
+  scope = begin_step_range (self);
   return step_groups (self, skip, error);
 }
 
@@ -501,6 +509,25 @@ gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
   return check == NULL || check (self, error);
 }
 
+static gboolean
+step (GTorchOptimizer *self, GError **error)
+{
+  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("step: %s needs a closure, which computes the loss and its gradients"),
+                   G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("step: %s does not override step_param"), G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
+  return step_groups (self, NULL, error);
+}
+
 /**
  * gtorch_optimizer_step:
  * @self: an optimizer
@@ -522,42 +549,11 @@ gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
 gboolean
 gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
 {
+  g_auto (GTorchProfileScope) scope = { 0 };
+
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
-  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure != NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("step: %s needs a closure, which computes the loss and its gradients"),
-                   G_OBJECT_TYPE_NAME (self));
-      return FALSE;
-    }
-  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("step: %s does not override step_param"), G_OBJECT_TYPE_NAME (self));
-      return FALSE;
-    }
-  return step_groups (self, NULL, error);
-}
-
-GTorchTensor *
-gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
-                               gpointer user_data, GError **error)
-{
-  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
-  GError *failure = NULL;
-  GTorchTensor *loss = closure (user_data, &failure);
-
-  if (loss != NULL && failure == NULL
-      && gtorch_callback_check ("step", N_ ("the closure"), &loss, GTORCH_TYPE_TENSOR, &failure))
-    return loss;
-  g_clear_object (&loss);
-  if (failure != NULL)
-    g_propagate_error (error, failure);
-  else
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("step: the closure for %s failed without saying why"),
-                 G_OBJECT_TYPE_NAME (self));
-  return NULL;
+  scope = begin_step_range (self);
+  return step (self, error);
 }
 
 /**
@@ -582,16 +578,18 @@ GTorchTensor *
 gtorch_optimizer_step_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
                                gpointer user_data, GError **error)
 {
-  GTorchOptimStepClosure step;
+  g_auto (GTorchProfileScope) scope = { 0 };
+  GTorchOptimStepClosure own;
   g_autoptr (GTorchTensor) loss = NULL;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
   g_return_val_if_fail (closure != NULL, NULL);
-  step = (GTorchOptimStepClosure) GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure;
-  if (step != NULL)
-    return gtorch_optimizer_check (self, error) ? step (self, closure, user_data, error) : NULL;
+  scope = begin_step_range (self);
+  own = (GTorchOptimStepClosure) GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure;
+  if (own != NULL)
+    return gtorch_optimizer_check (self, error) ? own (self, closure, user_data, error) : NULL;
   loss = gtorch_optimizer_call_closure (self, closure, user_data, error);
-  if (loss == NULL || !gtorch_optimizer_step (self, error))
+  if (loss == NULL || !step (self, error))
     return NULL;
   return g_steal_pointer (&loss);
 }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-check-private.h>
 #include <gtorch/profiler/gtorch-profiler-private.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
@@ -40,7 +41,8 @@ typedef struct
   guint64 id, parent; /* parent: the id */
   guint64 sequence;
   GTorchDevice *device;
-  guint64 a, b; /* OP: flops; MODULE: serial; ALLOC, FREE: address and bytes; SPAN: events */
+  guint64 a,
+      b; /* OP: flops; RUN: id of the OP; MODULE: serial; ALLOC, FREE: address and bytes; SPAN: events */
 } GTorchRaw;
 
 #define GTORCH_RAW_NATIVE (1 << 0) /* FREE: of memory that the backend has allocated */
@@ -57,6 +59,12 @@ gsize gtorch_profile_buffers_count_bytes (void);
 void gtorch_profile_buffers_set_flags (guint flags, gboolean uses_tracer, gboolean uses_events);
 /* The devices, by slots, that operations ran on since the flags were set. */
 guint32 gtorch_profile_buffers_get_devices (void);
+
+/* --- parts of records (gtorch-profile-raw.c) --- */
+gsize gtorch_raw_inputs_size (GTorchImpl *const *inputs, gsize n);
+void gtorch_raw_write_inputs (char *to, GTorchImpl *const *inputs, gsize n);
+/* The innermost frames of the program, in the words of its language or as addresses. */
+gchar *gtorch_raw_take_stack (GTorchSite *site, guint *n_frames);
 
 /* --- sinks (gtorch-profile-sink.c) --- */
 extern gint gtorch_n_range_sinks;

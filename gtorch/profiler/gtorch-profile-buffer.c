@@ -383,63 +383,6 @@ raw_begin (Buffer *self, gsize size, const Frame *frame, const gchar *name)
   return raw;
 }
 
-static gsize
-inputs_size (GTorchImpl *const *inputs, gsize n)
-{
-  gsize size = n * sizeof (GTorchRawInput);
-  gsize i;
-
-  for (i = 0; i < n; i++)
-    if (inputs[i] != NULL && !inputs[i]->is_number)
-      size += 2 * sizeof (gint64) * inputs[i]->n_dims;
-  return size;
-}
-
-static void
-write_inputs (char *to, GTorchImpl *const *inputs, gsize n)
-{
-  gsize i;
-
-  for (i = 0; i < n; i++)
-    {
-      const GTorchImpl *input = inputs[i];
-      GTorchRawInput *raw = (GTorchRawInput *) (void *) to;
-      gsize size;
-
-      *raw = (GTorchRawInput){ 0 };
-      to += sizeof *raw;
-      if (input == NULL)
-        continue;
-      raw->is_given = TRUE;
-      raw->dtype = input->dtype;
-      raw->is_number = input->is_number;
-      if (input->is_number)
-        continue;
-      raw->n_dims = input->n_dims;
-      size = input->n_dims * sizeof (gint64);
-      memcpy (to, input->shape, size);
-      memcpy (to + size, input->strides, size);
-      to += 2 * size;
-    }
-}
-
-/* The innermost frames of the program, in the words of its language or as addresses. */
-static gchar *
-take_stack (GTorchSite *site, guint *n_frames)
-{
-  gchar *text = gtorch_profile_ask_for_stack ();
-  guint n = 0;
-
-  if (text == NULL)
-    {
-      gtorch_site_take (site);
-      while (n < GTORCH_SITE_FRAMES && site->frames[n] != NULL)
-        n++;
-    }
-  *n_frames = n;
-  return text;
-}
-
 /* What is told of a call at its end. */
 typedef struct
 {
@@ -454,7 +397,7 @@ static inline void
 write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, guint flags)
 {
   const guint n = (flags & GTORCH_TRACE_SHAPES) ? ended->n_inputs : 0;
-  const gsize of_inputs = n > 0 ? inputs_size (ended->inputs, n) : 0;
+  const gsize of_inputs = n > 0 ? gtorch_raw_inputs_size (ended->inputs, n) : 0;
   g_autofree gchar *place = NULL;
   gsize of_place = 0, of_frames;
   guint n_frames = 0;
@@ -464,7 +407,7 @@ write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, gu
 
   if (G_UNLIKELY (flags & GTORCH_TRACE_STACK))
     {
-      place = take_stack (&site, &n_frames);
+      place = gtorch_raw_take_stack (&site, &n_frames);
       of_place = place != NULL ? strlen (place) + 1 : 0;
     }
   of_frames = n_frames * sizeof (gpointer);
@@ -479,7 +422,7 @@ write_call (Buffer *self, const Frame *frame, const Ended *ended, gint64 end, gu
   raw->text = of_place;
   raw->a = ended->flops;
   to = (char *) (raw + 1);
-  write_inputs (to, ended->inputs, n);
+  gtorch_raw_write_inputs (to, ended->inputs, n);
   to += of_inputs;
   memcpy (to, site.frames, of_frames);
   to += of_frames;
@@ -498,14 +441,14 @@ write_given (Buffer *self, guint64 id, GTorchImpl *const *inputs, gsize n)
   if (G_LIKELY (!(__atomic_load_n (&trace_flags, __ATOMIC_RELAXED) & GTORCH_TRACE_SHAPES))
       || n == 0)
     return;
-  size = inputs_size (inputs, n);
+  size = gtorch_raw_inputs_size (inputs, n);
   raw = buffer_reserve (self, sizeof *raw + size);
   *raw = (GTorchRaw){ .size = sizeof *raw + size,
                       .kind = GTORCH_RAW_GIVEN,
                       .id = id,
                       .n_inputs = n,
                       .inputs_size = size };
-  write_inputs ((char *) (raw + 1), inputs, n);
+  gtorch_raw_write_inputs ((char *) (raw + 1), inputs, n);
   buffer_publish (self, raw);
 }
 
@@ -782,6 +725,43 @@ profile_replay_end (GTorchReplay *replay, gboolean result, GError **error)
   return TRUE;
 }
 
+/* Only of operations that are recorded: others are queued by the checks, say. */
+static void
+profile_saved (const GTorchOpCall *call, guint64 *number)
+{
+  Buffer *self = buffer_get ();
+  const Frame *top = top_of (self);
+
+  if (top != NULL && top->what == call && top->kind == GTORCH_RECORD_OP && !top->is_pending)
+    *number = top->id;
+}
+
+static void
+profile_run_begin (guint64 number, const GTorchOpCall *call)
+{
+  Buffer *self = buffer_get ();
+
+  drop_pending (self);
+  push (self, GTORCH_RECORD_RUN, call);
+}
+
+static void
+profile_run_end (guint64 number, const GTorchOpCall *call)
+{
+  Buffer *self = buffer_get ();
+  Frame frame;
+  GTorchRaw *raw;
+
+  drop_pending (self);
+  if (!pop (self, GTORCH_RECORD_RUN, call, &frame))
+    return;
+  raw = raw_begin (self, sizeof *raw, &frame, call->op->name);
+  raw->end = gtorch_profile_now ();
+  raw->device = call->device;
+  raw->a = number;
+  buffer_publish (self, raw);
+}
+
 static void
 note_memory (GTorchStorage *storage, GTorchRecordKind kind, guint flags)
 {
@@ -830,6 +810,9 @@ static const GTorchObserver observer = {
   .composite_end = profile_composite_end,
   .named_begin = profile_named_begin,
   .named_end = profile_named_end,
+  .saved = profile_saved,
+  .run_begin = profile_run_begin,
+  .run_end = profile_run_end,
   .recorded = profile_recorded,
   .backward_begin = profile_backward_begin,
   .backward_end = profile_backward_end,
@@ -963,4 +946,26 @@ gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText
     write_closed (self, id);
   else if (pop (self, kind, GSIZE_TO_POINTER (id), &frame))
     write_range (self, &frame, kind, text, frame.serial);
+}
+
+guint64
+gtorch_trace_wait_begin (const gchar *name)
+{
+  Buffer *self;
+  Frame frame = { .kind = GTORCH_RECORD_WAIT };
+
+  if (G_LIKELY (!gtorch_trace_is_running ()))
+    return 0;
+  self = buffer_get ();
+  frame.id = ((guint64) (self->number + 1) << THREAD_SHIFT) + ++self->n_ids;
+  frame.start = gtorch_profile_now ();
+  write_range (self, &frame, GTORCH_RAW_OPEN, &(GTorchRangeText){ name }, 0);
+  return frame.id;
+}
+
+void
+gtorch_trace_wait_end (guint64 id)
+{
+  if (G_UNLIKELY (id != 0 && gtorch_trace_is_running ()))
+    write_closed (buffer_get (), id);
 }

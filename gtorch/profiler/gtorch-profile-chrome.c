@@ -133,6 +133,8 @@ static void
 write_host_args (const Chrome *chrome, GString *text, const GTorchRecord *record)
 {
   g_string_append_printf (text, "\"External id\": %" PRIu64, record->id);
+  if (record->correlation != 0)
+    g_string_append_printf (text, ", \"correlation\": %" PRIu64, record->correlation);
   if (record->sequence != 0)
     g_string_append_printf (text, ", \"Sequence number\": %" PRIu64, record->sequence);
   if (record->kind == GTORCH_RECORD_BACKWARD && record->forward >= 0)
@@ -212,6 +214,8 @@ static const gchar *const categories[GTORCH_N_RECORD_KINDS] = {
   [GTORCH_RECORD_BACKWARD] = "cpu_op",
   [GTORCH_RECORD_MODULE] = "python_function",
   [GTORCH_RECORD_TRANSFER] = "user_annotation",
+  [GTORCH_RECORD_WAIT] = "user_annotation",
+  [GTORCH_RECORD_RUN] = "cpu_op",
   [GTORCH_RECORD_REPLAY] = "cpu_op",
   [GTORCH_RECORD_ALLOC] = "cpu_instant_event",
   [GTORCH_RECORD_FREE] = "cpu_instant_event",
@@ -410,7 +414,8 @@ write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
 
       write_event (chrome, file->text, record);
       if (record->forward >= 0)
-        write_flow (chrome, file->text, "fwdbwd", i, &chrome->records[record->forward], record);
+        write_flow (chrome, file->text, record->kind == GTORCH_RECORD_RUN ? "enqueued" : "fwdbwd",
+                    i, &chrome->records[record->forward], record);
       if (gtorch_record_is_of_device (record) && record->correlation != 0)
         {
           const GTorchRecord *call = g_hash_table_lookup (calls, &record->correlation);

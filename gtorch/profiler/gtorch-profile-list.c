@@ -195,15 +195,19 @@ add_up (GTorchTrace *trace, gint64 origin, GTorchProfileData *data)
       own->parent = record->parent;
       own->position = own->first = own->next = -1;
       own->is_annotation = record->kind == GTORCH_RECORD_RANGE || record->kind == GTORCH_RECORD_STEP
-                           || record->kind == GTORCH_RECORD_TRANSFER;
+                           || record->kind == GTORCH_RECORD_TRANSFER
+                           || record->kind == GTORCH_RECORD_WAIT;
       own->is_of_device = gtorch_record_is_of_device (record);
       if (own->is_of_device)
         own->device_total = own->self_device = took;
       else
         {
           own->cpu_total = took;
-          own->self_cpu = gtorch_record_is_async (record) ? 0 : took;
+          own->self_cpu =
+              gtorch_record_is_async (record) && record->kind != GTORCH_RECORD_RUN ? 0 : took;
         }
+      if (record->kind == GTORCH_RECORD_RUN && record->forward >= 0)
+        own->count = 0; /* the operation that has enqueued it is counted */
       if (record->kind == GTORCH_RECORD_OP)
         own->flops = record->op.flops;
       if (record->kind == GTORCH_RECORD_ALLOC || record->kind == GTORCH_RECORD_FREE)

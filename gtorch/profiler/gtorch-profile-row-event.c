@@ -50,6 +50,8 @@ gtorch_profile_row_get_kind (GTorchProfileRow *self)
     [GTORCH_RECORD_BACKWARD] = GTORCH_PROFILE_KIND_BACKWARD,
     [GTORCH_RECORD_MODULE] = GTORCH_PROFILE_KIND_MODULE,
     [GTORCH_RECORD_TRANSFER] = GTORCH_PROFILE_KIND_TRANSFER,
+    [GTORCH_RECORD_WAIT] = GTORCH_PROFILE_KIND_RANGE,
+    [GTORCH_RECORD_RUN] = GTORCH_PROFILE_KIND_OPERATION,
     [GTORCH_RECORD_REPLAY] = GTORCH_PROFILE_KIND_REPLAY,
     [GTORCH_RECORD_ALLOC] = GTORCH_PROFILE_KIND_MEMORY,
     [GTORCH_RECORD_FREE] = GTORCH_PROFILE_KIND_MEMORY,
@@ -140,7 +142,7 @@ gtorch_profile_row_get_forward_thread (GTorchProfileRow *self)
 
   g_return_val_if_fail (GTORCH_IS_PROFILE_ROW (self), 0);
   record = gtorch_profile_row_get_record (self);
-  if (record == NULL || record->forward < 0)
+  if (record == NULL || record->forward < 0 || record->kind != GTORCH_RECORD_BACKWARD)
     return 0;
   trace = gtorch_profile_row_get_data (self)->trace;
   records = gtorch_trace_get_records (trace, &n);

@@ -392,6 +392,9 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
       record->name = name_node (self, raw->name);
       set_inputs (self, raw, record);
       break;
+    case GTORCH_RECORD_RUN:
+      made.external = raw->a;
+      break;
     case GTORCH_RECORD_SPAN:
       made.external = raw->parent;
       read_span (self, raw, record);
@@ -485,8 +488,14 @@ find_enclosing (const GTorchRecord *records, const guint *first, guint thread, g
       else
         high = middle - 1;
     }
-  while (found >= 0 && (!gtorch_record_is_of_host (&records[found]) || records[found].end < time))
-    found = records[found].parent;
+  /* nothing is inside of a WAIT: what began before it may go on */
+  while (found >= 0
+         && (!gtorch_record_is_of_host (&records[found]) || records[found].end < time
+             || records[found].kind == GTORCH_RECORD_WAIT))
+    if (records[found].kind == GTORCH_RECORD_WAIT)
+      found = found > (gint) first[thread] ? found - 1 : -1;
+    else
+      found = records[found].parent;
   return found;
 }
 
@@ -740,6 +749,31 @@ link_host (GTorchTrace *trace, const GArray *made)
   return by_id;
 }
 
+/* Finds what has enqueued each RUN, whose name and operands it has: sums are of both. */
+static void
+link_runs (GTorchTrace *trace, const GArray *made, GHashTable *by_id)
+{
+  guint i;
+
+  for (i = 0; i < trace->n_records && is_of_thread (&trace->records[i]); i++)
+    {
+      GTorchRecord *record = &trace->records[i];
+      gpointer found;
+
+      if (record->kind != GTORCH_RECORD_RUN
+          || !g_hash_table_lookup_extended (by_id, &g_array_index (made, Made, i).external, NULL,
+                                            &found))
+        continue;
+      record->forward = GPOINTER_TO_INT (found);
+      record->op = trace->records[record->forward].op;
+      record->op.flops = 0;
+      record->name = trace->records[record->forward].name;
+      record->place = trace->records[record->forward].place;
+      record->correlation = trace->records[record->forward].correlation =
+          trace->records[record->forward].id;
+    }
+}
+
 /* Finds who made each call of the driver, and by it or by themselves who launched what devices did. */
 static void
 link_devices (GTorchTrace *trace, const GArray *made, GHashTable *by_id)
@@ -872,6 +906,7 @@ gtorch_trace_builder_end (GTorchTraceBuilder *self, GArray *threads, gint64 star
         trace->records[GPOINTER_TO_UINT (found)].sequence = link->sequence;
     }
   link_backward (trace);
+  link_runs (trace, self->made, by_id);
   name_modules (trace);
   link_devices (trace, self->made, by_id);
   count_memory (trace, self->made);

@@ -32,7 +32,9 @@ typedef enum
   GTORCH_RECORD_MODULE,   /* a call of a module */
   GTORCH_RECORD_TRANSFER, /* what a library does for a collective: MPI in a thread of its own, NCCL
                              until it is enqueued */
-  GTORCH_RECORD_REPLAY,   /* the replay of a graph, until it is enqueued */
+  GTORCH_RECORD_WAIT, /* a range of the library's beside what its thread does; nothing is inside of it */
+  GTORCH_RECORD_RUN,    /* what an OP has enqueued in a stream of the CPU, in the thread of that */
+  GTORCH_RECORD_REPLAY, /* the replay of a graph, until it is enqueued */
   /* Moments: end == start. */
   GTORCH_RECORD_ALLOC,
   GTORCH_RECORD_FREE,
@@ -65,10 +67,11 @@ typedef struct
   guint64 id;        /* of records of the host; greater than 0, and unique in the process */
   gint32
       parent; /* index of the record of the host in which it happened, or that launched it; or -1 */
-  gint32 depth;     /* how many records of the host it is inside of */
-  gint32 forward;   /* BACKWARD: index of the OP whose gradient it computes; or -1 */
+  gint32 depth; /* how many records of the host it is inside of */
+  gint32
+      forward; /* index of the OP; or -1. BACKWARD: whose gradient it computes; RUN: that enqueued it */
   guint64 sequence; /* OP that was recorded for backward passes, BACKWARD: the number of the node */
-  guint64 correlation;  /* DRIVER and what it has launched: the same number */
+  guint64 correlation;  /* DRIVER and what it has launched, RUN and its OP: the same number */
   GTorchDevice *device; /* that computes, or whose memory it is; NULL: unknown, as with ranges */
   guint64 stream;       /* KERNEL, COPY, FILL: the number that the driver gives to the stream */
   const gchar
@@ -158,14 +161,15 @@ static inline gboolean
 gtorch_record_is_call (const GTorchRecord *record)
 {
   return record->kind == GTORCH_RECORD_OP || record->kind == GTORCH_RECORD_TRANSFER
-         || record->kind == GTORCH_RECORD_BACKWARD;
+         || record->kind == GTORCH_RECORD_BACKWARD || record->kind == GTORCH_RECORD_RUN;
 }
 
-/* Whether it goes on beside what its thread does, and is not part of the time of the host. */
+/* Whether it goes on beside what the program's thread does. */
 static inline gboolean
 gtorch_record_is_async (const GTorchRecord *record)
 {
-  return record->kind == GTORCH_RECORD_TRANSFER && record->parent < 0;
+  return record->kind == GTORCH_RECORD_WAIT || record->kind == GTORCH_RECORD_RUN
+         || (record->kind == GTORCH_RECORD_TRANSFER && record->parent < 0);
 }
 
 static inline gboolean
@@ -222,6 +226,10 @@ typedef struct
 guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const GTorchRangeText *text,
                                   guint64 serial);
 void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const GTorchRangeText *text);
+
+/* A WAIT that this thread begins and any thread ends. Returns an id for the end; 0: nothing is recorded. */
+guint64 gtorch_trace_wait_begin (const gchar *name);
+void gtorch_trace_wait_end (guint64 id);
 
 /* Whether a range would be recorded, or told to a sink. */
 gboolean gtorch_trace_wants_ranges (void);

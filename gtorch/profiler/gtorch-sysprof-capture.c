@@ -102,6 +102,7 @@ set_group (gchar *group, gsize size, const GTorchTrace *trace, const GTorchRecor
     [GTORCH_RECORD_OP] = "ops",          [GTORCH_RECORD_RANGE] = "ranges",
     [GTORCH_RECORD_STEP] = "steps",      [GTORCH_RECORD_BACKWARD] = "backward",
     [GTORCH_RECORD_MODULE] = "modules",  [GTORCH_RECORD_TRANSFER] = "transfers",
+    [GTORCH_RECORD_WAIT] = "waits",      [GTORCH_RECORD_RUN] = "ops",
     [GTORCH_RECORD_REPLAY] = "replays",  [GTORCH_RECORD_DRIVER] = "driver",
     [GTORCH_RECORD_SPAN] = "operations",
   };
@@ -160,6 +161,7 @@ describe (const GTorchRecord *record)
         g_string_append (text, record->range.args);
       break;
     case GTORCH_RECORD_OP:
+    case GTORCH_RECORD_RUN:
     case GTORCH_RECORD_BACKWARD:
     case GTORCH_RECORD_TRANSFER:
       append_inputs (text, record);

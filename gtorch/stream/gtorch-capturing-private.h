@@ -7,6 +7,16 @@
 
 G_BEGIN_DECLS
 
+/* Whom each launch of a graph has to meet before: pointers, whose functions are called with all of them. */
+typedef struct
+{
+  gboolean (*begin) (GPtrArray *parties, GError **error);
+  /* After a TRUE of begin, and the launch, whatever became of that. */
+  void (*end) (GPtrArray *parties);
+  GCompareFunc compare; /* of pointers to two of them; 0: they are the same */
+  GDestroyNotify free;
+} GTorchLaunchParties;
+
 /* The interface of a capture for the code below graph/: streams that take part in it pass it their work. */
 typedef struct
 {
@@ -27,6 +37,8 @@ typedef struct
    * writes. The name is a static string. */
   gboolean (*add_work) (GTorchCapture *capture, GTorchStream *stream, const gchar *name,
                         GPtrArray *read, GPtrArray *written, GError **error);
+  /* Called between them, too; takes the party. A graph has those of one class. */
+  void (*add_party) (GTorchCapture *capture, const GTorchLaunchParties *klass, gpointer party);
   void (*free) (GTorchCapture *capture);
 } GTorchCaptureClass;
 

@@ -61,6 +61,14 @@ def grads_with(state, hook, tolerance):
     return model
 
 
+def rank_forward_passes_are_ranges():
+    model, (x, _y) = DDP(net()), data()
+    with torch.profiler.profile() as prof:
+        model(mine(x))
+    (forward,) = [event for event in prof.events() if event.name == 'DistributedDataParallel.forward']
+    assert 'linear' in [event.name for event in forward.cpu_children]
+
+
 def rank_hooks_exchange_gradients():
     seen = []
 

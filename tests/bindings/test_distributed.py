@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
 import tap
+from gi.repository import GLib
 
 import gtorch as torch
 import gtorch.distributed as dist
@@ -114,6 +115,31 @@ def rank_objects_are_exchanged():
     elif rank == 1:
         received = [None, None]
         assert dist.recv_object_list(received, src=0) == 0 and received == [1, 'two']
+
+
+def rank_the_called_function_is_named():
+    one, wrong = torch.ones(1), N + 4
+    for name, call in (
+            ('broadcast_object_list', lambda: dist.broadcast_object_list([1], group_src=wrong)),
+            ('scatter_object_list', lambda: dist.scatter_object_list([None], group_src=wrong)),
+            ('gather_object', lambda: dist.gather_object(1, group_dst=wrong)),
+            ('send_object_list', lambda: dist.send_object_list([1], group_dst=wrong)),
+            ('recv_object_list', lambda: dist.recv_object_list([None], group_src=wrong)),
+            ('isend', lambda: dist.isend(one, group_dst=wrong)),
+            ('send', lambda: dist.send(one, group_dst=wrong)),
+            ('recv', lambda: dist.recv(one, group_src=wrong)),
+            ('broadcast', lambda: dist.broadcast(one, group_src=wrong))):
+        tap.raises(ValueError, call, f'{name}: rank {wrong} is out of range for {N} processes')
+    op = dist.P2POp(dist.isend, one, group_peer=wrong)
+    tap.raises(ValueError, lambda: dist.batch_isend_irecv([op]), f'batch_isend_irecv: rank {wrong} is out of range')
+    strided = [torch.zeros(2, 2).t()]
+    tap.raises(ValueError, lambda: dist.all_gather_coalesced([strided] * N, strided),
+               'all_gather_coalesced: a tensor of shape [2, 2] is not contiguous')
+    # C's operations of several name themselves
+    tap.raises(IndexError, lambda: dist.group.WORLD.gather_variant(GLib.Variant('i', 1), wrong),
+               f'gather_variant: rank {wrong}')
+    tap.raises(IndexError, lambda: dist.group.WORLD.broadcast_variant(GLib.Variant('i', 1), wrong),
+               f'broadcast_variant: rank {wrong}')
 
 
 def rank_some_ranks_are_a_group():
@@ -333,7 +359,10 @@ def rank_modules_that_differ_are_refused():
         net = torch.nn.Linear(4, 5)
     else:
         net = torch.nn.Linear(4, 3)
-    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net), 'of rank 2 differ')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net),
+               'distributed_module: the ranks differ: “weight” is float32 [3, 4] on rank 0, and float32 [5, 4] on rank '
+               '2')
+    tap.raises(ValueError, lambda: fsdp.fully_shard(net), 'module_shards: the ranks differ: “weight” is float32 [3, 4]')
     tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU()), 'no parameter')
     tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0), 'more than 0')
 

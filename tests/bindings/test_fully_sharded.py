@@ -81,6 +81,14 @@ def close(a, b, tolerance=1e-5):
     return torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
+def rank_forward_passes_are_ranges():
+    made = sharded()
+    with torch.profiler.profile() as prof:
+        made(torch.tensor([1, 2]))
+    counts = {row.key: row.count for row in prof.key_averages()}
+    assert counts['FSDP::pre_forward'] == counts['FSDP::post_forward'] == 3, counts
+
+
 def rank_parts_are_rows():
     rank = dist.get_rank()
     net = sharded()

@@ -658,6 +658,65 @@ def every_step_is_a_range():
         name = type(made).__name__
         assert counts(prof, f'Optimizer.step#{name}.step') == [1], name
         assert counts(prof, f'Optimizer.zero_grad#{name}.zero_grad') == [1], name
+        if given:
+            (step,) = [event for event in prof.events() if event.name == f'Optimizer.step#{name}.step']
+            assert step.cpu_children[0].name == 'mul', step.cpu_children
+    for loss in (None, 'any'):
+        with profile():
+            assert torch.optim.SGD([param], lr=0.1).step(lambda loss=loss: loss) is loss
+    with profile():
+        raises(ZeroDivisionError, lambda: torch.optim.SGD([param], lr=0.1).step(lambda: 1 / 0), 'division')
+
+
+@tap.case
+def forward_passes_on_several_devices_are_ranges():
+    model = torch.nn.DataParallel(torch.nn.Linear(4, 2))
+    with profile() as prof:
+        model(torch.ones(3, 4))
+    (forward,) = [event for event in prof.events() if event.name == 'DataParallel.forward']
+    assert 'linear' in [event.name for event in forward.cpu_children]
+
+
+@tap.case
+def what_a_stream_computes_is_counted_once():
+    stream, x = torch.Stream('cpu'), torch.ones(3, 4)
+    with profile(record_shapes=True) as prof:
+        with stream:
+            x.exp()
+        stream.synchronize()
+    call, run = [event for event in prof.events() if event.name == 'exp']
+    assert not call.is_async and run.is_async and run.thread != call.thread
+    assert run.cpu_parent is None and run not in call.cpu_children
+    assert run.input_shapes == call.input_shapes == [[3, 4]]
+    for rows in (prof.key_averages(), prof.key_averages(group_by_input_shape=True)):
+        found = row(rows, 'exp')
+        assert found.count == 1
+        assert abs(found.self_cpu_time_total - call.self_cpu_time_total - run.self_cpu_time_total) < 1e-3
+    prof.export_chrome_trace(path('stream.json'))
+    with open(path('stream.json')) as file:
+        events = json.load(file)['traceEvents']
+    drawn = [event for event in events if event['name'] == 'exp']
+    assert len({event['args']['correlation'] for event in drawn}) == 1 and len(drawn) == 2
+    assert [event['ph'] for event in events if event['name'] == 'enqueued'] == ['s', 'f']
+
+
+@tap.case
+def ranges_that_overlap_are_drawn_beside_each_other():
+    first, second = record_function('first'), record_function('second')
+    with profile() as prof:
+        first.__enter__()
+        second.__enter__()
+        torch.ones(2).exp()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+    prof.export_chrome_trace(path('overlap.json'))
+    with open(path('overlap.json')) as file:
+        events = json.load(file)['traceEvents']
+    check_nesting(events)
+    tracks = {event['name']: event['tid'] for event in events if event['ph'] == 'X'}
+    assert tracks['first'] == tracks['exp'] != tracks['second']
+    names = {event['tid']: event['args']['name'] for event in events if event['name'] == 'thread_name'}
+    assert names[tracks['second']] == names[tracks['first']] + ' (2)'
 
 
 @tap.case

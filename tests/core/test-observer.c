@@ -45,6 +45,9 @@ typedef enum
   STORAGE_NEW,
   NAMED_BEGIN,
   NAMED_END,
+  SAVED,
+  RUN_BEGIN,
+  RUN_END,
   N_EVENTS
 } Event;
 
@@ -78,6 +81,9 @@ static const gchar *const names[N_EVENTS] = {
   "storage_new",
   "named_begin",
   "named_end",
+  "saved",
+  "run_begin",
+  "run_end",
 };
 
 static gint counts[N_EVENTS];   /* atomically */
@@ -259,6 +265,26 @@ count_composite_end (const GTorchOpClass *op)
 }
 
 static void
+count_saved (const GTorchOpCall *call, guint64 *number)
+{
+  g_assert_cmpuint (*number, ==, 0);
+  *number = g_atomic_int_add (&counts[SAVED], 1) + 1;
+}
+
+static void
+count_run_begin (guint64 number, const GTorchOpCall *call)
+{
+  g_assert_cmpuint (number, >, 0);
+  note (RUN_BEGIN, NULL);
+}
+
+static void
+count_run_end (guint64 number, const GTorchOpCall *call)
+{
+  note (RUN_END, NULL);
+}
+
+static void
 count_recorded (guint64 sequence)
 {
   g_assert_cmpuint (sequence, >, 0);
@@ -313,6 +339,9 @@ static const GTorchObserver counter = {
   .named_begin = count_named_begin,
   .named_end = count_named_end,
   .composite_end = count_composite_end,
+  .saved = count_saved,
+  .run_begin = count_run_begin,
+  .run_end = count_run_end,
   .recorded = count_recorded,
   .backward_begin = count_backward_begin,
   .backward_end = count_backward_end,
@@ -547,6 +576,8 @@ each_event_is_reported (void)
   g_assert_cmpint (count (CALL_BEGIN), ==, count (CALL_END));
   g_assert_cmpint (count (COMPOSITE_BEGIN), ==, count (COMPOSITE_END));
   g_assert_cmpint (count (NAMED_BEGIN), ==, count (NAMED_END));
+  g_assert_cmpint (count (SAVED), ==, count (RUN_BEGIN));
+  g_assert_cmpint (count (RUN_BEGIN), ==, count (RUN_END));
   g_assert_cmpint (count (BACKWARD_BEGIN), ==, count (BACKWARD_END));
   g_assert_cmpint (count (REPLAY_BEGIN), ==, count (REPLAY_END));
   g_assert_cmpint (count (HOST_BLOCK_BEGIN), ==, count (HOST_BLOCK_END));

@@ -6,6 +6,7 @@
 
 #include "config.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "ranks.h"
@@ -826,6 +827,55 @@ a_rank_that_does_not_come_is_an_error (void)
   assert_done (gtorch_process_group_barrier (group, &error));
 }
 
+/* With a store, ranks that are late are named. The store has keys of a former run the second time. */
+static void
+name_late_ranks (const gchar *folder)
+{
+  g_autofree gchar *path = g_build_filename (folder, "store", NULL);
+  g_autoptr (GTorchFileStore) store = gtorch_file_store_new (path, NULL);
+  g_autoptr (GTorchProcessGroup) named = NULL;
+  g_autoptr (GTorchTensor) tensor = numbers (4, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+  gint i;
+
+  find_group ();
+  named = gtorch_process_group_new ("mpi", GTORCH_STORE (store), -1, -1, 60, NULL, &error);
+  g_assert_no_error (error);
+  for (i = 0; i < 2; i++)
+    assert_done (gtorch_process_group_all_reduce (named, tensor, GTORCH_REDUCE_OP_SUM, &error));
+  g_assert_true (gtorch_process_group_set_timeout (named, 1, &error));
+  if (rank != 2)
+    {
+      work = gtorch_process_group_all_reduce (named, tensor, GTORCH_REDUCE_OP_SUM, &error);
+      g_assert_no_error (error);
+      g_assert_false (gtorch_work_wait (work, -1, NULL, &error));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+      g_assert_nonnull (strstr (error->message, "waited 1 seconds for the other ranks in operation "
+                                                "3 of the group: rank 2 has begun 2 operations "
+                                                "only, the last was “all_reduce”"));
+      g_clear_error (&error);
+    }
+  assert_done (gtorch_process_group_barrier (group, &error));
+  g_assert_finalize_object (group);
+}
+
+static void
+late_ranks_are_named (gconstpointer program)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-late-XXXXXX", &error);
+  g_autofree gchar *path = NULL;
+  gint i;
+
+  g_assert_no_error (error);
+  path = g_build_filename (folder, "store", NULL);
+  for (i = 0; i < 2; i++)
+    expect_ranks (program, "--late", folder);
+  g_remove (path);
+  g_rmdir (folder);
+}
+
 static void
 run_cases (void)
 {
@@ -883,7 +933,14 @@ main (int argc, char **argv)
       g_assert_finalize_object (group);
       return 0;
     }
+  if (argc > 2 && strcmp (argv[1], "--late") == 0)
+    {
+      name_late_ranks (argv[2]);
+      return 0;
+    }
   g_test_init (&argc, &argv, NULL);
+  g_test_add_data_func ("/GTorch/process-group/late_ranks_are_named", argv[0],
+                        late_ranks_are_named);
   g_test_add_func ("/GTorch/process-group/backends_tell_why_they_cannot_be_used",
                    backends_tell_why_they_cannot_be_used);
   g_test_add_data_func ("/GTorch/process-group/ranks_agree", argv[0], ranks_agree);

@@ -97,15 +97,21 @@ typedef struct
   Item items[];
 } Work;
 
+/* An operation of a group that has not ended. */
+typedef struct
+{
+  struct ncclComm *comm;
+  void *stream;
+  Item item;
+} Grouped;
+
 static GMutex lock;
 static GPtrArray *kept; /* works and communicators, which work may still use */
 static gint n_comms;
 static guint hang_in, cut_in, delay;
 static gboolean notices;
 static __thread guint depth;
-static __thread GArray *group; /* Item */
-static __thread struct ncclComm *group_comm;
-static __thread void *group_stream;
+static __thread GArray *group; /* Grouped */
 static __thread ncclResult_t group_result;
 
 /* --- faults --- */
@@ -559,11 +565,11 @@ add (struct ncclComm *comm, void *stream, const Item *given)
     group_result = result;
   if (result == ncclSuccess)
     {
+      const Grouped grouped = { comm, stream, *item };
+
       if (group == NULL)
-        group = g_array_new (FALSE, FALSE, sizeof (Item));
-      group_comm = comm;
-      group_stream = stream;
-      g_array_append_val (group, *item);
+        group = g_array_new (FALSE, FALSE, sizeof (Grouped));
+      g_array_append_val (group, grouped);
     }
   return result;
 }
@@ -734,6 +740,31 @@ ncclGroupStart (void)
   return ncclSuccess;
 }
 
+/* What a group has for one communicator is enqueued as one. */
+static ncclResult_t
+enqueue_group (void)
+{
+  ncclResult_t result = ncclSuccess;
+
+  while (result == ncclSuccess && group->len > 0)
+    {
+      const Grouped first = g_array_index (group, Grouped, 0);
+      g_autoptr (GArray) items = g_array_new (FALSE, FALSE, sizeof (Item));
+      guint i = 0;
+
+      while (i < group->len)
+        if (g_array_index (group, Grouped, i).comm == first.comm)
+          {
+            g_array_append_val (items, g_array_index (group, Grouped, i).item);
+            g_array_remove_index (group, i);
+          }
+        else
+          i++;
+      result = enqueue (first.comm, first.stream, (const Item *) items->data, items->len);
+    }
+  return result;
+}
+
 EXPORT ncclResult_t
 ncclGroupEnd (void)
 {
@@ -747,7 +778,7 @@ ncclGroupEnd (void)
   if (fault != 0)
     result = (ncclResult_t) fault;
   if (result == ncclSuccess && group != NULL && group->len > 0)
-    result = enqueue (group_comm, group_stream, (const Item *) group->data, group->len);
+    result = enqueue_group ();
   g_clear_pointer (&group, g_array_unref);
   return result;
 }

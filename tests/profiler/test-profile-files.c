@@ -117,7 +117,7 @@ check_events (const GTorchJsonNode *root, GHashTable *counts)
       g_assert_cmpfloat (number_of (event, "tid"), >=, 0);
       g_assert_cmpfloat (number_of (event, "ts"), >, 0);
       g_assert_nonnull (phase);
-      if (g_str_equal (phase, "M"))
+      if (g_str_equal (phase, "M") || g_str_equal (phase, "C"))
         continue;
       g_assert_nonnull (category);
       g_hash_table_insert (counts, g_strdup (category),
@@ -187,6 +187,100 @@ traces_are_json (gconstpointer name)
     }
   g_assert_true (has_range);
   g_assert_true (has_dims);
+}
+
+/* The events of each track are within one another or apart. */
+static void
+check_nesting (const GTorchJsonNode *root)
+{
+  const GTorchJsonNode *list = gtorch_json_lookup (root, "traceEvents"), *one, *other;
+
+  for (one = list->first; one != NULL; one = one->next)
+    for (other = list->first; other != NULL; other = other->next)
+      {
+        gdouble start, end, from, to;
+
+        if (!g_str_equal (string_of (one, "ph"), "X") || !g_str_equal (string_of (other, "ph"), "X")
+            || number_of (one, "tid") != number_of (other, "tid"))
+          continue;
+        start = number_of (one, "ts");
+        end = start + number_of (one, "dur");
+        from = number_of (other, "ts");
+        to = from + number_of (other, "dur");
+        g_assert_false (start + 1e-3 < from && from + 1e-3 < end && end + 1e-3 < to);
+      }
+}
+
+static void
+what_overlaps_has_tracks_of_its_own (void)
+{
+  g_autoptr (GTorchProfiler) profiler = started (NULL);
+  g_autoptr (GTorchTensor) x = filled (2, 2, 3), y = NULL, z = NULL;
+  g_autoptr (GFile) file = file_new ("overlap.json");
+  g_autoptr (GTorchProfileRange) first = NULL, second = NULL, third = NULL;
+  g_autoptr (GTorchJson) json = NULL;
+  const GTorchJsonNode *root, *event;
+  g_autoptr (GHashTable) tracks = g_hash_table_new (NULL, NULL);
+  g_autoptr (GString) names = g_string_new (NULL);
+
+  first = gtorch_profile_range_new ("first");
+  y = gtorch_tensor_exp (x, NULL);
+  second = gtorch_profile_range_new ("second");
+  third = gtorch_profile_range_new ("third");
+  gtorch_profile_range_end (first);
+  z = gtorch_tensor_exp (x, NULL);
+  gtorch_profile_range_end (second);
+  gtorch_profile_range_end (third);
+  stop (profiler);
+  g_assert_true (gtorch_profiler_export_chrome_trace (profiler, file, NULL, NULL));
+  json = read_json (file);
+  root = gtorch_json_get_root (json);
+  check_nesting (root);
+  for (event = gtorch_json_lookup (root, "traceEvents")->first; event != NULL; event = event->next)
+    {
+      const gchar *name = string_of (event, "name");
+      const gsize tid = number_of (event, "tid");
+
+      if (g_str_equal (string_of (event, "ph"), "X")
+          && g_str_equal (string_of (event, "cat"), "user_annotation"))
+        g_hash_table_insert (tracks, GSIZE_TO_POINTER (tid), (gpointer) name);
+      if (g_str_equal (name, "thread_name") && tid >= 1 << 22)
+        g_string_append_printf (names, "%s\n",
+                                strchr (string_of (gtorch_json_lookup (event, "args"), "name"),
+                                        ')'));
+    }
+  g_assert_cmpuint (g_hash_table_size (tracks), ==, 3);
+  g_assert_cmpstr (names->str, ==, ") (2)\n) (3)\n");
+}
+
+/* The curve of a device ends with what its storages have then. */
+static void
+memory_is_a_curve (void)
+{
+  g_autoptr (GTorchProfiler) profiler = make_profile ();
+  g_autoptr (GFile) file = file_new ("curve.json");
+  g_autofree gchar *wanted = g_strconcat ("Memory of ", gtorch_device_name (test_device ()), NULL);
+  const GTorchRecord *records;
+  g_autoptr (GTorchJson) json = NULL;
+  const GTorchJsonNode *event;
+  guint n_records, n_moments = 0, n = 0, i;
+
+  records = gtorch_trace_get_records (gtorch_profiler_get_trace (profiler), &n_records);
+  for (i = 0; i < n_records; i++)
+    n_moments += (records[i].kind == GTORCH_RECORD_ALLOC || records[i].kind == GTORCH_RECORD_FREE)
+                 && records[i].device == test_device ();
+  g_assert_true (gtorch_profiler_export_chrome_trace (profiler, file, NULL, NULL));
+  json = read_json (file);
+  for (event = gtorch_json_lookup (gtorch_json_get_root (json), "traceEvents")->first;
+       event != NULL; event = event->next)
+    if (g_str_equal (string_of (event, "ph"), "C")
+        && g_str_equal (string_of (event, "name"), wanted))
+      {
+        g_assert_cmpfloat (number_of (gtorch_json_lookup (event, "args"), "bytes"), >=, 0);
+        n++;
+      }
+  g_assert_cmpuint (n, >, 0);
+  g_assert_cmpuint (n, ==, n_moments);
 }
 
 static void
@@ -394,6 +488,8 @@ main (gint argc, gchar **argv)
   g_test_add_data_func ("/GTorch/profile_files/traces_are_json", "trace.json", traces_are_json);
   g_test_add_data_func ("/GTorch/profile_files/traces_are_compressed", "trace.json.gz",
                         traces_are_json);
+  TEST (what_overlaps_has_tracks_of_its_own);
+  TEST (memory_is_a_curve);
   TEST (files_that_cannot_be_written_are_an_error);
   TEST (memory_over_time_is_written);
   TEST (memory_over_time_is_a_page);

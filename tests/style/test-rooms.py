@@ -79,6 +79,7 @@ EVENTS = {
     "gtorch/device/gtorch-generator.c": ["host_work"],
     "gtorch/dispatch/gtorch-launch.c": ["prepare", "storage_new", "call"],
     "gtorch/dispatch/gtorch-op.c": ["composite_begin", "composite_end", "prepare", "view"],
+    "gtorch/dispatch/gtorch-saved-call.c": ["saved", "run_begin", "run_end"],
     "gtorch/distributed/gtorch-collective-named.c": ["named_begin", "named_end"],
     "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
     "gtorch/graph/gtorch-graph-exec.c": ["replay"],

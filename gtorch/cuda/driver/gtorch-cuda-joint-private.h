@@ -15,13 +15,13 @@ G_BEGIN_DECLS
  * So the launches are bracketed by joint_begin () and joint_end (), and the calls by stall_begin () and
  * stall_end (): neither begins while one of the other kind goes on. */
 
-/* By the last of the threads that are about to launch, before the first one does. */
+/* By each thread that is about to launch, when all have come. Until joint_leave () its own calls of the
+ * driver do not wait for it. */
 void gtorch_cuda_joint_begin (void);
-/* By the last of them that has launched, or failed to. */
-void gtorch_cuda_joint_end (void);
-/* Whether the calling thread is between the two; its own calls of the driver do not wait for it. */
-void gtorch_cuda_joint_enter (void);
+/* By each of them that has launched, or failed to. */
 void gtorch_cuda_joint_leave (void);
+/* By each of them when all have. */
+void gtorch_cuda_joint_end (void);
 
 void gtorch_cuda_stall_begin (void);
 void gtorch_cuda_stall_end (void);

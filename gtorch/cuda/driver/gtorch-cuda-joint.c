@@ -39,17 +39,6 @@ gtorch_cuda_joint_begin (void)
   wait_for_none (&n_stalls);
   n_joint++;
   g_mutex_unlock (&lock);
-}
-
-void
-gtorch_cuda_joint_end (void)
-{
-  count_down (&n_joint);
-}
-
-void
-gtorch_cuda_joint_enter (void)
-{
   is_inside = TRUE;
 }
 
@@ -57,6 +46,12 @@ void
 gtorch_cuda_joint_leave (void)
 {
   is_inside = FALSE;
+}
+
+void
+gtorch_cuda_joint_end (void)
+{
+  count_down (&n_joint);
 }
 
 void

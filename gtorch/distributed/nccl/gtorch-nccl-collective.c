@@ -319,11 +319,9 @@ broadcast (const Call *call)
 }
 
 static ncclResult_t
-run (const Call *call, gboolean is_pair)
+run (const Call *call, gint other)
 {
   const GTorchCollective *self = call->collective;
-  /* in a communicator of two ranks, the other one is the one that this is not */
-  const gint other = is_pair ? 1 - call->rank : self->root;
 
   switch (self->kind)
     {
@@ -355,8 +353,7 @@ run (const Call *call, gboolean is_pair)
 }
 
 gboolean
-gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *ops, guint n, gint rank,
-                   gboolean is_pair, GError **error)
+gtorch_nccl_issue (NcclOp *const *ops, guint n, GError **error)
 {
   ncclResult_t result = gtorch_nccl.ncclGroupStart (), end;
   guint i;
@@ -366,14 +363,15 @@ gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *ops, guint
   for (i = 0; result == ncclSuccess && i < n; i++)
     {
       const GTorchCollective *collective = ops[i]->collective;
+      NcclComm *comm = ops[i]->comm;
       const Call call = { comm,
                           collective,
-                          rank,
-                          is_pair ? 2 : engine->size,
+                          comm->rank,
+                          comm->n,
                           gtorch_dtype_size (collective->dtype),
                           gtorch_stream_get_handle (comm->stream) };
 
-      result = run (&call, is_pair);
+      result = run (&call, ops[i]->peer);
     }
   /* the group is ended in any case: what follows would be part of it */
   end = gtorch_nccl.ncclGroupEnd ();

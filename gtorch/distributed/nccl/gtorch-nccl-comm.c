@@ -183,7 +183,9 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   self = g_new0 (NcclComm, 1);
   self->device = device;
   self->stream = g_steal_pointer (&stream);
-  self->local = gtorch_nccl_local_join (&id);
+  self->rank = rank;
+  self->n = n;
+  self->local = gtorch_nccl_local_join (&id, self);
   g_queue_init (&self->pending);
   if (connect (engine, self, name, id, rank, n, timeout, cancellable, error))
     return self;
@@ -250,7 +252,7 @@ gtorch_nccl_comm_free (gpointer comm)
         }
       gtorch_cuda_stall_end ();
     }
-  gtorch_nccl_local_leave (self->local);
+  gtorch_nccl_local_leave (self);
   g_clear_pointer (&self->token, gtorch_impl_unref);
   g_object_unref (self->stream);
   g_free (self);

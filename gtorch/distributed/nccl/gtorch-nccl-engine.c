@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/gtorch-error.h"
+#include "cuda/driver/gtorch-cuda-joint-private.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
 #define N_UNASKED 16 /* operations that are begun before the GPU is asked which are over */
@@ -30,6 +31,7 @@ gtorch_nccl_engine_unref (NcclEngine *self)
   g_ptr_array_unref (self->all);
   g_hash_table_unref (self->comms);
   g_clear_pointer (&self->batch, g_ptr_array_unref);
+  gtorch_roll_unref (self->roll);
   g_clear_object (&self->store);
   g_clear_object (&self->listening);
   g_clear_error (&self->failure);
@@ -88,6 +90,7 @@ engine_new (GTorchStore *store, const gchar *prefix, gint rank, gint size, gint 
   self->world_rank = world_rank;
   self->store = g_object_ref (store);
   self->prefix = g_strdup (prefix);
+  self->roll = gtorch_roll_new (store, prefix, rank, size);
   self->timeout = timeout;
   self->listening = g_cancellable_new ();
   g_mutex_init (&self->lock);
@@ -298,17 +301,40 @@ work_poll (GTorchWorkState *state)
   g_mutex_unlock (&op->engine->lock);
 }
 
-static gboolean
-work_join (GTorchWorkState *state, GError **error)
+/* A reference to the fence, or NULL if the operation was not launched. */
+static GTorchFence *
+dup_fence (NcclOp *op, GError **failure)
 {
-  NcclOp *op = state->data;
-  g_autoptr (GTorchStream) current = NULL;
   GTorchFence *fence;
-  gboolean result;
 
   g_mutex_lock (&op->engine->lock);
   fence = op->fence == NULL ? NULL : gtorch_fence_ref (op->fence);
+  if (fence == NULL && failure != NULL && op->engine->failure != NULL)
+    *failure = g_error_copy (op->engine->failure);
   g_mutex_unlock (&op->engine->lock);
+  return fence;
+}
+
+static gboolean
+work_join (GTorchWorkState *state, gint64 deadline, GCancellable *cancellable, GError **error)
+{
+  NcclOp *op = state->data;
+  g_autoptr (GTorchStream) current = NULL;
+  GTorchFence *fence = dup_fence (op, NULL);
+  gboolean result;
+
+  if (fence == NULL && g_atomic_int_get (&op->is_posted))
+    {
+      GError *failure = NULL;
+
+      if (!gtorch_nccl_messages_wait (op, deadline, cancellable, error))
+        return FALSE;
+      fence = dup_fence (op, &failure);
+      if (failure != NULL)
+        g_propagate_error (error, failure);
+      if (fence == NULL)
+        return failure == NULL;
+    }
   if (fence == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -334,7 +360,7 @@ static const GTorchWorkBackend work_backend = { work_poll, work_join, work_block
 
 static NcclOp *
 op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchCollective *collective,
-        GTorchWork *work)
+        gboolean is_pair, GTorchWork *work)
 {
   GTorchWorkState *state = gtorch_work_get_state (work);
   NcclOp *op = g_new0 (NcclOp, 1);
@@ -350,8 +376,10 @@ op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchColle
   op->is_barrier = collective->kind == GTORCH_COLLECTIVE_BARRIER;
   if (collective->kind == GTORCH_COLLECTIVE_RECEIVE)
     g_atomic_int_set (&state->source, collective->root);
-  op->is_message =
-      collective->kind == GTORCH_COLLECTIVE_SEND || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
+  op->is_sent = collective->kind == GTORCH_COLLECTIVE_SEND;
+  op->is_message = op->is_sent || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
+  /* in a communicator of two ranks, the other one is the one that this is not */
+  op->peer = is_pair ? 1 - comm->rank : collective->root;
   state->backend = &work_backend;
   state->data = gtorch_nccl_op_ref (op);
   return op;
@@ -359,11 +387,10 @@ op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchColle
 
 /* --- enqueueing --- */
 
-/* Puts further work of the communicator's stream behind the current stream's. */
-static gboolean
-come_after (NcclComm *comm, GTorchStream *current, GError **error)
+gboolean
+gtorch_nccl_come_after (NcclComm *comm, GTorchStream *stream, GError **error)
 {
-  GTorchFence *fence = gtorch_stream_record_fence (current, 0, error);
+  GTorchFence *fence = gtorch_stream_record_fence (stream, 0, error);
   gboolean result;
 
   if (fence == NULL)
@@ -388,6 +415,15 @@ use (GPtrArray *impls, GTorchCudaLane *lane, gboolean is_written)
     }
 }
 
+void
+gtorch_nccl_use (NcclOp *op, gboolean is_written)
+{
+  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (op->comm->stream)->lane;
+
+  use (op->collective->inputs, lane, FALSE);
+  use (op->collective->outputs, lane, is_written);
+}
+
 /* Enters NCCL, unless the group has failed; from now on the operations are watched. */
 static gboolean
 enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_captured,
@@ -407,10 +443,7 @@ enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
       ops[i]->started = g_get_monotonic_time ();
       ops[i]->is_captured = is_captured;
       if (!ops[i]->is_message)
-        {
-          self->n_started = ops[i]->sequence;
-          self->last_name = ops[i]->name;
-        }
+        gtorch_roll_begin (self->roll, ops[i]->sequence, ops[i]->name);
       if (!is_captured)
         g_queue_push_tail (&comm->pending, gtorch_nccl_op_ref (ops[i]));
     }
@@ -456,6 +489,119 @@ make_token (NcclComm *comm, GError **error)
   return comm->token != NULL;
 }
 
+/* --- graphs --- */
+
+/* A communicator whose collectives a graph has. Ranks that are threads of this process launch the graph
+ * together. */
+typedef struct
+{
+  NcclEngine *engine;
+  NcclComm *comm;
+} Party;
+
+static void
+party_free (gpointer data)
+{
+  Party *party = data;
+
+  gtorch_nccl_engine_unref (party->engine);
+  g_free (party);
+}
+
+/* The same order for all ranks. */
+static gint
+party_compare (gconstpointer a, gconstpointer b)
+{
+  const Party *first = *(Party *const *) a, *second = *(Party *const *) b;
+
+  return gtorch_nccl_local_compare (first->comm, second->comm);
+}
+
+static gdouble
+timeout_of (NcclEngine *self)
+{
+  g_autoptr (GTorchProcessGroup) group = g_weak_ref_get (&self->group);
+
+  return group != NULL ? gtorch_process_group_get_timeout (group) : self->timeout;
+}
+
+/* Returns how many have met. */
+static guint
+meet_parties (GPtrArray *parties, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < parties->len; i++)
+    {
+      const Party *party = parties->pdata[i];
+      const gdouble timeout = timeout_of (party->engine);
+      const gint64 deadline = timeout < 1e9
+                                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
+                                  : G_MAXINT64;
+      g_autofree gchar *missing = NULL;
+
+      if (gtorch_nccl_local_meet (party->comm, party->engine, deadline, &missing))
+        continue;
+      g_mutex_lock (&party->engine->lock);
+      if (check_failure (party->engine, "graph", error))
+        g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                     _ ("graph: rank %d waited %g seconds for the other ranks to launch the "
+                        "collectives of the graph; not there: %s"),
+                     party->engine->rank, timeout, missing);
+      g_mutex_unlock (&party->engine->lock);
+      break;
+    }
+  return i;
+}
+
+static void
+parties_end (GPtrArray *parties)
+{
+  guint i;
+
+  gtorch_cuda_joint_leave ();
+  for (i = 0; i < parties->len; i++)
+    {
+      const Party *party = parties->pdata[i];
+
+      gtorch_nccl_local_launched (party->comm, party->engine);
+    }
+  gtorch_cuda_joint_end ();
+}
+
+static gboolean
+parties_begin (GPtrArray *parties, GError **error)
+{
+  const guint n = meet_parties (parties, error);
+  guint i;
+
+  for (i = 0; n < parties->len && i < n; i++) /* those do not wait for this one */
+    {
+      const Party *party = parties->pdata[i];
+
+      gtorch_nccl_local_launched (party->comm, party->engine);
+    }
+  if (n < parties->len)
+    return FALSE;
+  gtorch_cuda_joint_begin ();
+  return TRUE;
+}
+
+static const GTorchLaunchParties party_class = { parties_begin, parties_end, party_compare,
+                                                 party_free };
+
+static void
+add_party (GTorchCapture *capture, NcclOp *op)
+{
+  Party *party;
+
+  if (op->is_message || !gtorch_nccl_local_has (op->comm, -1))
+    return;
+  party = g_new (Party, 1);
+  *party = (Party){ gtorch_nccl_engine_ref (op->engine), op->comm };
+  GTORCH_CAPTURE_BASE (capture)->klass->add_party (capture, &party_class, party);
+}
+
 /* Adds the operations to the graph that the capture makes. */
 static gboolean
 add_to_graph (GTorchCapture *capture, NcclComm *comm, NcclOp *const *ops, guint n, GError **error)
@@ -471,6 +617,7 @@ add_to_graph (GTorchCapture *capture, NcclComm *comm, NcclOp *const *ops, guint 
       g_autoptr (GPtrArray) read = g_ptr_array_new ();
 
       g_ptr_array_extend (read, collective->inputs, NULL, NULL);
+      add_party (capture, ops[i]);
       if (gtorch_nccl_reads_outputs (collective))
         g_ptr_array_extend (read, collective->outputs, NULL, NULL);
       result =
@@ -495,17 +642,16 @@ capture_ended (gpointer data)
 }
 
 static gboolean
-issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
-       GTorchStream *current, GTorchFence **fence, GError **error)
+issue (NcclComm *comm, NcclOp *const *ops, guint n, GTorchStream *current, GTorchFence **fence,
+       GError **error)
 {
   GTorchCudaLane *lane = GTORCH_CUDA_STREAM (comm->stream)->lane;
-  const gint other = ops[0]->collective->root;
   g_autoptr (GTorchCapture) capture = NULL;
   gboolean result;
   guint i;
   GTORCH_CUDA_APART;
 
-  if (!come_after (comm, current, error)
+  if (!gtorch_nccl_come_after (comm, current, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (comm->device), error))
     return FALSE;
   capture = gtorch_stream_dup_capture (comm->stream);
@@ -513,13 +659,9 @@ issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
       && !GTORCH_CAPTURE_BASE (capture)->klass->begin_work (capture, comm->stream, error))
     return FALSE;
   for (i = 0; i < n; i++)
-    {
-      use (ops[i]->collective->inputs, lane, FALSE);
-      use (ops[i]->collective->outputs, lane, TRUE);
-    }
+    gtorch_nccl_use (ops[i], TRUE);
   gtorch_cuda_note_begin (lane, ops[0]->name);
-  result = gtorch_nccl_issue (self, comm, ops, n, is_pair ? self->rank > other : self->rank,
-                              is_pair, error);
+  result = gtorch_nccl_issue (ops, n, error);
   gtorch_cuda_note_end (lane, result);
   if (capture != NULL)
     {
@@ -549,7 +691,7 @@ static void
 fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError **error)
 {
   NcclOp *op = ops[0];
-  g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autofree gchar *key = gtorch_roll_get_key (self->roll);
   g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
   g_autoptr (GBytes) report = NULL;
   gboolean is_first;
@@ -590,16 +732,50 @@ issue_together (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n,
 {
   gboolean result;
 
-  if (!gtorch_nccl_local_meet (comm->local, self))
+  if (!gtorch_nccl_local_meet (comm, self, G_MAXINT64, NULL))
     return TRUE;
-  result = issue (self, comm, ops, n, FALSE, current, fence, error);
-  gtorch_nccl_local_launched (comm->local, self);
+  gtorch_cuda_joint_begin ();
+  result = issue (comm, ops, n, current, fence, error);
+  gtorch_cuda_joint_leave ();
+  gtorch_nccl_local_launched (comm, self);
+  gtorch_cuda_joint_end ();
+  return result;
+}
+
+/* Messages to and from other threads of this process find their other halves; what else there is, is launched
+ * now. */
+static gboolean
+sort_and_issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n,
+                GTorchStream *current, GError **error)
+{
+  g_autoptr (GPtrArray) near = g_ptr_array_new (), rest = g_ptr_array_new ();
+  GTorchFence *fence = NULL;
+  gboolean has_collective = FALSE, result;
+  guint i;
+
+  for (i = 0; i < n; i++)
+    {
+      g_ptr_array_add (ops[i]->is_message && gtorch_nccl_local_has (comm, ops[i]->peer) ? near
+                                                                                        : rest,
+                       ops[i]);
+      has_collective |= !ops[i]->is_message;
+    }
+  /* messages first: they wait for nobody */
+  result =
+      near->len == 0
+      || gtorch_nccl_messages_post (comm, (NcclOp *const *) near->pdata, near->len, current, error);
+  if (result && rest->len > 0)
+    result = has_collective
+                 ? issue_together (self, comm, (NcclOp *const *) rest->pdata, rest->len, current,
+                                   &fence, error)
+                 : issue (comm, (NcclOp *const *) rest->pdata, rest->len, current, &fence, error);
+  leave (self, comm, (NcclOp *const *) rest->pdata, rest->len, fence);
+  g_clear_pointer (&fence, gtorch_fence_unref);
   return result;
 }
 
 static gboolean
-launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
-        GError **error)
+launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, GError **error)
 {
   g_autoptr (GTorchStream) current = g_object_ref (gtorch_stream_get_current (comm->device));
   const gboolean is_captured = gtorch_stream_is_capturing (current);
@@ -614,10 +790,14 @@ launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean 
     return FALSE;
   if (!enter (self, comm, ops, n, is_captured, error))
     return FALSE;
-  result = has_message || is_captured
-               ? issue (self, comm, ops, n, is_pair, current, &fence, &local)
-               : issue_together (self, comm, ops, n, current, &fence, &local);
-  leave (self, comm, ops, n, fence);
+  if (has_message && !is_captured)
+    result = sort_and_issue (self, comm, ops, n, current, &local);
+  else
+    {
+      result = is_captured ? issue (comm, ops, n, current, &fence, &local)
+                           : issue_together (self, comm, ops, n, current, &fence, &local);
+      leave (self, comm, ops, n, fence);
+    }
   for (i = 0; result && is_captured && i < n; i++)
     gtorch_fence_add_callback (fence, capture_ended, gtorch_nccl_op_ref (ops[i]));
   g_clear_pointer (&fence, gtorch_fence_unref);
@@ -660,13 +840,13 @@ nccl_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *c
       g_prefix_error (error, "%s: ", collective->name);
       return FALSE;
     }
-  op = op_new (self, comm, group, g_steal_pointer (&owned), work);
+  op = op_new (self, comm, group, g_steal_pointer (&owned), is_pair, work);
   if (self->batch != NULL)
     {
       g_ptr_array_add (self->batch, op);
       return TRUE;
     }
-  result = launch (self, comm, &op, 1, is_pair, error);
+  result = launch (self, comm, &op, 1, error);
   gtorch_nccl_op_unref (op);
   return result;
 }
@@ -702,7 +882,7 @@ nccl_end_batch (GTorchEngine *engine, GError **error)
 
       for (n = 1; i + n < batch->len && ops[n]->comm == ops[0]->comm; n++)
         ;
-      if (!launch (self, ops[0]->comm, ops, n, FALSE, &local))
+      if (!launch (self, ops[0]->comm, ops, n, &local))
         break;
     }
   if (local == NULL)

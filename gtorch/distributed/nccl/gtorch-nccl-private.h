@@ -5,6 +5,7 @@
 
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-roll-private.h"
 #include "distributed/nccl/gtorch-nccl-abi-private.h"
 
 G_BEGIN_DECLS
@@ -36,6 +37,7 @@ typedef struct
 {
   ncclComm_t base; /* made without blocking, so that a time limit holds */
   ncclComm_t comm; /* split from it, where calls block and start no thread; NULL after an abort */
+  gint rank, n;    /* this rank among those of the communicator, and their number */
   GTorchDevice *device;
   GTorchStream *stream;
   GTorchImpl *token; /* what a barrier reduces; made when it is needed */
@@ -56,7 +58,10 @@ typedef struct
   guint64 sequence;
   gint64 started; /* monotonic, microseconds */
   gdouble timeout;
-  gboolean is_captured, is_barrier, is_message;
+  gboolean is_captured, is_barrier, is_message, is_sent;
+  gint peer;          /* of a message: the other rank, in the communicator */
+  gboolean is_posted; /* a message that has not been launched, since the other rank has not come */
+  gboolean is_copied; /* its tensor may be overwritten before it is launched */
   GTorchFence *fence; /* NULL until it is enqueued */
 } NcclOp;
 
@@ -84,8 +89,7 @@ struct _NcclEngine
   gint64 looked;         /* when that thread looked at the operations last */
   gboolean is_reporting; /* this rank is telling the others of its failure */
   GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
-  guint64 n_started;
-  const gchar *last_name;
+  GTorchRoll *roll;
   gpointer of; /* the group that the reference is to; not used but compared */
   GWeakRef group;
 };
@@ -112,14 +116,40 @@ gboolean gtorch_nccl_comm_settle (ncclComm_t comm, const gchar *what, gdouble ti
 /* --- ranks that are threads of this process (gtorch-nccl-local.c) --- */
 
 /* Before the ranks are connected. */
-NcclLocal *gtorch_nccl_local_join (const ncclUniqueId *id);
-void gtorch_nccl_local_leave (NcclLocal *self);
-/* Waits for the other threads to come to the same collective; FALSE if the group has failed. After TRUE,
- * launched () must be called; it waits for the others to have launched it. */
-gboolean gtorch_nccl_local_meet (NcclLocal *self, NcclEngine *engine);
-void gtorch_nccl_local_launched (NcclLocal *self, NcclEngine *engine);
-/* After a failure. */
+NcclLocal *gtorch_nccl_local_join (const ncclUniqueId *id, NcclComm *comm);
+void gtorch_nccl_local_leave (NcclComm *comm);
+/* Waits for the other threads to come to the same collective. FALSE if the group has failed, or the deadline
+ * is over; then the text names the ranks that have not come, unless it is NULL. After TRUE, launched () must
+ * be called; it waits for the others to have launched it. */
+gboolean gtorch_nccl_local_meet (NcclComm *comm, NcclEngine *engine, gint64 deadline,
+                                 gchar **missing);
+void gtorch_nccl_local_launched (NcclComm *comm, NcclEngine *engine);
+/* Wakes who waits, after a failure or a launch. */
 void gtorch_nccl_local_wake (void);
+/* An order of communicators that is the same for all ranks. */
+gint gtorch_nccl_local_compare (const NcclComm *comm, const NcclComm *other);
+/* Whether a rank is another thread of this process; -1: whether any is. */
+gboolean gtorch_nccl_local_has (NcclComm *comm, gint rank);
+
+/* --- messages between such ranks (gtorch-nccl-message.c) --- */
+
+/* Launches messages of one communicator to and from such ranks, each with its other half, or leaves them to
+ * the rank that comes later. */
+gboolean gtorch_nccl_messages_post (NcclComm *comm, NcclOp *const *ops, guint n,
+                                    GTorchStream *current, GError **error);
+/* Waits until a message is launched, or may be taken for that. FALSE with an error if the group has
+ * failed. */
+gboolean gtorch_nccl_messages_wait (NcclOp *op, gint64 deadline, GCancellable *cancellable,
+                                    GError **error);
+/* Drops those that the communicator has not launched, after a failure. */
+void gtorch_nccl_messages_drop (NcclComm *comm);
+
+/* --- launching (gtorch-nccl-engine.c) --- */
+
+/* Puts further work of the communicator's stream behind the stream's. */
+gboolean gtorch_nccl_come_after (NcclComm *comm, GTorchStream *stream, GError **error);
+/* Notes that the operation uses its tensors. */
+void gtorch_nccl_use (NcclOp *op, gboolean is_written);
 
 /* --- collectives (gtorch-nccl-collective.c) --- */
 
@@ -127,9 +157,8 @@ void gtorch_nccl_local_wake (void);
 gboolean gtorch_nccl_can_run (const GTorchCollective *collective, GError **error);
 /* Whether it reads what is in the outputs before it begins. */
 gboolean gtorch_nccl_reads_outputs (const GTorchCollective *collective);
-/* Enqueues them on the stream of the communicator, whose device is current. */
-gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *ops, guint n,
-                            gint rank, gboolean is_pair, GError **error);
+/* Enqueues them as one on the streams of their communicators. */
+gboolean gtorch_nccl_issue (NcclOp *const *ops, guint n, GError **error);
 
 /* --- looking after operations (gtorch-nccl-watch.c) --- */
 

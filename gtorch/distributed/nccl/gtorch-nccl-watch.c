@@ -14,9 +14,7 @@
 #include "base/gtorch-error.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
-#define INTERVAL    (50 * G_TIME_SPAN_MILLISECOND) /* between two looks at the operations */
-#define ANSWER_TIME 1.5                  /* seconds for the other ranks to tell how far they are */
-#define GIVE_UP     (2 * G_USEC_PER_SEC) /* for how long the store may take for all of that */
+#define INTERVAL (50 * G_TIME_SPAN_MILLISECOND) /* between two looks at the operations */
 
 NcclOp *
 gtorch_nccl_op_ref (NcclOp *op)
@@ -122,196 +120,7 @@ gtorch_nccl_comm_poll (NcclComm *comm)
   return g_queue_peek_head (&comm->pending);
 }
 
-/* --- asking the other ranks --- */
-
-typedef struct
-{
-  gint ref_count;
-  NcclEngine *engine;
-  GCancellable *cancellable;
-  gchar *report;    /* what this rank tells the others */
-  guint64 sequence; /* of the operation that is not done; 0: of none */
-  GMutex lock;
-  GCond changed;
-  gboolean is_over;
-  GString *found; /* what the others have said */
-  GArray *lost;   /* gint: who has said nothing */
-} Inquiry;
-
-static void
-inquiry_unref (Inquiry *self)
-{
-  if (!g_atomic_int_dec_and_test (&self->ref_count))
-    return;
-  gtorch_nccl_engine_unref (self->engine);
-  g_object_unref (self->cancellable);
-  g_string_free (self->found, TRUE);
-  g_array_unref (self->lost);
-  g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
-  g_free (self->report);
-  g_free (self);
-}
-
-static gchar *
-key_of (NcclEngine *engine, const gchar *what, gint rank)
-{
-  return g_strdup_printf ("%s/%s/%d", engine->prefix, what, rank);
-}
-
-/* Tells how far this rank is: “7 all_reduce”. */
-static gboolean
-post_state (NcclEngine *engine, GCancellable *cancellable)
-{
-  g_autofree gchar *key = key_of (engine, "state", engine->rank);
-  g_autofree gchar *text = NULL;
-  g_autoptr (GBytes) bytes = NULL;
-
-  g_mutex_lock (&engine->lock);
-  text = g_strdup_printf ("%" G_GUINT64_FORMAT " %s", engine->n_started,
-                          engine->last_name != NULL ? engine->last_name : "-");
-  g_mutex_unlock (&engine->lock);
-  bytes = g_bytes_new (text, strlen (text));
-  return gtorch_store_set (engine->store, key, bytes, cancellable, NULL);
-}
-
-static void append (Inquiry *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
-
-static void
-append (Inquiry *self, const gchar *format, ...)
-{
-  va_list args;
-
-  if (self->found->len > 0)
-    g_string_append (self->found, ", ");
-  va_start (args, format);
-  g_string_append_vprintf (self->found, format, args);
-  va_end (args);
-}
-
-static void
-read_state (Inquiry *self, const gchar *key, gint rank)
-{
-  g_autoptr (GBytes) bytes = gtorch_store_get (self->engine->store, key, self->cancellable, NULL);
-  g_autofree gchar *text = NULL;
-  guint64 started;
-  gchar *end;
-
-  if (bytes == NULL)
-    return;
-  text = g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
-  started = g_ascii_strtoull (text, &end, 10);
-  if (self->sequence > 0 && started < self->sequence)
-    append (self, _ ("rank %d has begun %" PRIu64 " operations only, the last was “%s”"), rank,
-            started, *end == ' ' ? end + 1 : end);
-}
-
-static void
-ask_others (Inquiry *self)
-{
-  NcclEngine *engine = self->engine;
-  g_autofree gchar *failed = g_strconcat (engine->prefix, "/failed", NULL);
-  g_autoptr (GBytes) report = g_bytes_new (self->report, strlen (self->report));
-  g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (GArray) others = g_array_new (FALSE, FALSE, sizeof (gint));
-  gint i;
-
-  for (i = 0; i < engine->size; i++)
-    if (i != engine->rank)
-      {
-        g_ptr_array_add (keys, key_of (engine, "state", i));
-        g_array_append_val (others, i);
-      }
-  g_ptr_array_add (keys, NULL);
-  if (!gtorch_store_set (engine->store, failed, report, self->cancellable, NULL)
-      || !post_state (engine, self->cancellable))
-    {
-      append (self, _ ("the store does not answer: the process that serves it may have ended"));
-      return;
-    }
-  gtorch_store_wait (engine->store, (const gchar *const *) keys->pdata, ANSWER_TIME,
-                     self->cancellable, NULL);
-  for (i = 0; i < (gint) others->len; i++)
-    {
-      const gchar *const key[] = { keys->pdata[i], NULL };
-      gboolean is_there;
-
-      if (!gtorch_store_check (engine->store, key, &is_there, self->cancellable, NULL))
-        return;
-      if (is_there)
-        {
-          read_state (self, key[0], g_array_index (others, gint, i));
-          continue;
-        }
-      append (self, _ ("rank %d does not answer: its process has ended or hangs"),
-              g_array_index (others, gint, i));
-      g_array_append_val (self->lost, g_array_index (others, gint, i));
-    }
-}
-
-static gpointer
-run_inquiry (gpointer data)
-{
-  Inquiry *self = data;
-
-  ask_others (self);
-  g_mutex_lock (&self->lock);
-  self->is_over = TRUE;
-  g_cond_signal (&self->changed);
-  g_mutex_unlock (&self->lock);
-  inquiry_unref (self);
-  return NULL;
-}
-
-/* Asks in a thread of its own, since a store whose server is gone may not answer for long. Returns what is
- * known after some time. */
-static gchar *
-inquire (NcclEngine *engine, const gchar *report, guint64 sequence, gint **lost, guint *n_lost)
-{
-  const gint64 deadline = g_get_monotonic_time () + GIVE_UP;
-  Inquiry *self = g_new0 (Inquiry, 1);
-  gchar *result = NULL;
-
-  self->ref_count = 2;
-  self->engine = gtorch_nccl_engine_ref (engine);
-  self->cancellable = g_cancellable_new ();
-  self->report = g_strdup (report);
-  self->sequence = sequence;
-  self->found = g_string_new (NULL);
-  self->lost = g_array_new (FALSE, FALSE, sizeof (gint));
-  g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
-  g_thread_unref (g_thread_new ("gtorch-nccl-ask", run_inquiry, self));
-  g_mutex_lock (&self->lock);
-  while (!self->is_over && g_cond_wait_until (&self->changed, &self->lock, deadline))
-    ;
-  if (self->is_over)
-    {
-      *n_lost = self->lost->len;
-      *lost = g_memdup2 (self->lost->data, self->lost->len * sizeof (gint));
-      result = g_strdup (self->found->str);
-    }
-  g_mutex_unlock (&self->lock);
-  if (result == NULL)
-    g_cancellable_cancel (self->cancellable);
-  inquiry_unref (self);
-  return result != NULL ? result : g_strdup (_ ("the store does not answer"));
-}
-
 /* --- failure --- */
-
-static void
-abort_comms (NcclEngine *self)
-{
-  g_autoptr (GPtrArray) comms = NULL;
-  guint i;
-
-  g_mutex_lock (&self->lock);
-  comms = g_ptr_array_copy (self->all, NULL, NULL);
-  g_mutex_unlock (&self->lock);
-  for (i = 0; i < comms->len; i++)
-    gtorch_nccl_comm_abort (self, comms->pdata[i]);
-}
 
 /* Whether the driver answers the watching thread. */
 static gboolean
@@ -345,6 +154,7 @@ complete_all (NcclEngine *self, const GError *error)
 void
 gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost, guint n_lost)
 {
+  g_autoptr (GPtrArray) comms = NULL;
   GTorchProcessGroup *group;
   guint i;
 
@@ -357,9 +167,12 @@ gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost
   self->failure = g_error_copy (error);
   g_atomic_int_set (&self->has_failed, TRUE);
   complete_all (self, error);
+  comms = g_ptr_array_copy (self->all, NULL, NULL);
   g_cond_broadcast (&self->changed);
   group = g_weak_ref_get (&self->group);
   g_mutex_unlock (&self->lock);
+  for (i = 0; i < comms->len; i++)
+    gtorch_nccl_messages_drop (comms->pdata[i]);
   gtorch_nccl_local_wake ();
   if (group != NULL)
     {
@@ -367,7 +180,8 @@ gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost
         gtorch_process_group_lose (group, lost[i]);
       gtorch_process_group_fail (group, error);
     }
-  abort_comms (self);
+  for (i = 0; i < comms->len; i++)
+    gtorch_nccl_comm_abort (self, comms->pdata[i]);
 }
 
 /* Tells the ranks that have learned of the failure what this one has found out, in a thread of its own: the
@@ -404,7 +218,7 @@ void
 gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
 {
   const gboolean is_late = state == ncclSuccess;
-  g_autofree gchar *report = NULL, *found = NULL;
+  g_autofree gchar *report = NULL, *found = NULL, *half = NULL;
   g_autofree gint *lost = NULL;
   g_autoptr (GError) error = NULL;
   guint n_lost = 0;
@@ -416,6 +230,11 @@ gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
       return;
     }
   self->is_reporting = TRUE;
+  if (op->is_posted)
+    half = g_strdup_printf (op->collective->kind == GTORCH_COLLECTIVE_SEND
+                                ? _ ("rank %d has not come to receive it")
+                                : _ ("rank %d has not come to send it"),
+                            op->collective->root);
   g_mutex_unlock (&self->lock);
   if (is_late)
     report = g_strdup_printf (_ ("%s: rank %d waited %g seconds for the other ranks in operation "
@@ -424,11 +243,13 @@ gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
   else
     report = g_strdup_printf (_ ("%s: rank %d, operation %" PRIu64 " of the group: %s"), op->name,
                               self->rank, op->sequence, gtorch_nccl.ncclGetErrorString (state));
-  found = inquire (self, report, op->is_message ? 0 : op->sequence, &lost, &n_lost);
+  found =
+      gtorch_roll_inquire (self->roll, report, op->is_message ? 0 : op->sequence, &lost, &n_lost);
   if (is_late)
     error =
         g_error_new (G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
                      *found != '\0' ? found
+                     : half != NULL ? half
                                     : _ ("all ranks have begun it, so that what they have called "
                                          "differs, or a GPU hangs"));
   else
@@ -539,7 +360,7 @@ static gpointer
 listen (gpointer data)
 {
   NcclEngine *self = data;
-  g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autofree gchar *key = gtorch_roll_get_key (self->roll);
   g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
   const gchar *const keys[] = { key, NULL }, *const more[] = { found, NULL };
   g_autoptr (GBytes) bytes = NULL, known = NULL;
@@ -554,9 +375,10 @@ listen (gpointer data)
   g_mutex_unlock (&self->lock);
   if (bytes != NULL && !is_own)
     {
-      post_state (self, self->listening);
+      gtorch_roll_post (self->roll, self->listening);
       /* the rank that has given up asks all others, and tells then which of them do not answer */
-      if (gtorch_store_wait (self->store, more, ANSWER_TIME + 0.5, self->listening, NULL))
+      if (gtorch_store_wait (self->store, more, gtorch_roll_get_answer_time () + 0.5,
+                             self->listening, NULL))
         known = gtorch_store_get (self->store, found, self->listening, NULL);
       if (known == NULL)
         known = g_bytes_ref (bytes);

@@ -5,10 +5,11 @@
 //
 //     node bridge.js FOLDER SOCKET
 //
-// FOLDER has engine_bundle.js and trace_processor.wasm, the parts of Perfetto's web page that read traces. The page
-// runs them in a worker: it sends the worker one message with a port, and from then on both send bytes by that port,
-// the protocol of `trace_processor server unix`. Here the worker's surroundings are made of what node has, and the
-// port is the socket. "ready" is printed once a client can connect.
+// FOLDER has engine_bundle.js and trace_processor.wasm, the parts of Perfetto's web page that read
+// traces. The page runs them in a worker: it sends the worker one message with a port, and from then
+// on both send bytes by that port, the protocol of `trace_processor server unix`. Here the worker's
+// surroundings are made of what node has, and the port is the socket. "ready" is printed once a client
+// can connect.
 
 'use strict';
 

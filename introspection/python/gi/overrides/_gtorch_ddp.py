@@ -10,6 +10,7 @@ from gi.repository import GTorch
 from gi.overrides import _gtorch_distributed as dist
 from gi.overrides._gtorch_convert import RawTensor, convert_device
 from gi.overrides._gtorch_hooks import check, describe
+from gi.overrides._gtorch_profiler import record_function
 
 run = dist._run
 
@@ -225,12 +226,13 @@ class DistributedDataParallel(GTorch.nn.Module):
     def forward(self, *inputs, **kwargs):
         """Calls the module."""
         exchange = self._exchange[0]
-        run(exchange.begin_forward)
-        if self._device is not None:
-            inputs, kwargs = moved(inputs, self._device), moved(kwargs, self._device)
-        output = self.module(*inputs, **kwargs)
-        run(lambda: exchange.end_forward(list(tensors_in(output))))
-        return output
+        with record_function('DistributedDataParallel.forward'):
+            run(exchange.begin_forward)
+            if self._device is not None:
+                inputs, kwargs = moved(inputs, self._device), moved(kwargs, self._device)
+            output = self.module(*inputs, **kwargs)
+            run(lambda: exchange.end_forward(list(tensors_in(output))))
+            return output
 
     @contextlib.contextmanager
     def no_sync(self):

@@ -7,6 +7,7 @@ counts in the group."""
 
 import contextlib
 import datetime
+import functools
 import os
 import pickle
 import threading
@@ -37,6 +38,20 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A key of a store has not come in time."""
+
+
+def _composed(function):
+    """A function that consists of several operations of groups: their errors have its name."""
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        GTorch.distributed_begin_operation(function.__name__)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            GTorch.distributed_end_operation()
+
+    return run
 
 
 class ReduceOp:
@@ -638,6 +653,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     return _end(_run(lambda: _group(group).all_to_all_single(output, input, *splits)), async_op)
 
 
+@_composed
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Begins to send a tensor to a rank."""
     _check('isend', tensor)
@@ -645,6 +661,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     return _run(lambda: _group(group).send(tensor, place, tag))
 
 
+@_composed
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """Begins to receive a tensor from a rank, from any if none is named."""
     _check('irecv', tensor)
@@ -654,11 +671,13 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     return _run(lambda: _group(group).recv(tensor, place, tag))
 
 
+@_composed
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Sends a tensor to a rank, and waits until it is on its way."""
     isend(tensor, dst, group, tag, group_dst).wait()
 
 
+@_composed
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
     """Receives a tensor from a rank; returns that rank."""
     work = irecv(tensor, src, group, tag, group_src)
@@ -676,6 +695,7 @@ class P2POp:
         self.tag, self.group_peer = tag, group_peer
 
 
+@_composed
 def batch_isend_irecv(p2p_op_list):
     """Begins several sends and receives; returns a list of work."""
     if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
@@ -734,6 +754,7 @@ def _check_length(name, values, group):
         raise ValueError(f'{name}(): the list has one place for each of {get_world_size(group)} ranks')
 
 
+@_composed
 def all_gather_object(object_list, obj, group=None):
     """Gives the objects of all ranks to all of them. Objects are pickled: use this with ranks that are trusted."""
     _check_length('all_gather_object', object_list, group)
@@ -744,6 +765,7 @@ def all_gather_object(object_list, obj, group=None):
     object_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
 
 
+@_composed
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
     """Gives the objects of all ranks to one of them."""
     place = _place(group, 0 if dst is None and group_dst is None else dst, group_dst, 'dst')
@@ -758,6 +780,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         object_gather_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
 
 
+@_composed
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Copies the objects in the list of one rank to those of the others."""
     del device  # that of the group
@@ -773,6 +796,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     object_list[:] = _unpacked(data, n_bytes)
 
 
+@_composed
 def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
                         group_src=None):
     """Gives each rank one of the objects of a rank, as the first of its list."""
@@ -794,6 +818,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     scatter_object_output_list[0] = _unpacked(mine, sizes[get_rank(group)])
 
 
+@_composed
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
     """Sends the objects in a list to a rank."""
     del device
@@ -802,6 +827,7 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     send(packed, dst, group, 0, group_dst)
 
 
+@_composed
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Receives objects into a list of the same length; returns the rank that has sent them."""
     del device

@@ -12,6 +12,7 @@ from gi.overrides import _gtorch_comm as comm
 from gi.overrides._gtorch_context import GUARDS, no_grad
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_whole, cuda_device
 from gi.overrides._gtorch_device import CUDA
+from gi.overrides._gtorch_profiler import record_function
 
 HERE = 'gtorch.nn.parallel'
 
@@ -256,10 +257,11 @@ def data_parallel_class(module_class):
 
         def forward(self, *inputs, **kwargs):
             """Calls the module on all GPUs."""
-            if not self._devices:
-                return self.module(*inputs, **kwargs)
-            devices = [cuda_device(index) for index in self._devices]
-            return _run(self.module, devices, self._output, self._dim, inputs, kwargs)
+            with record_function('DataParallel.forward'):
+                if not self._devices:
+                    return self.module(*inputs, **kwargs)
+                devices = [cuda_device(index) for index in self._devices]
+                return _run(self.module, devices, self._output, self._dim, inputs, kwargs)
 
         def replicate(self, module, device_ids):
             """The module on several GPUs."""

@@ -184,6 +184,7 @@ def all_reduce_coalesced(tensors, op=dist.ReduceOp.SUM, group=None, async_op=Fal
     return dist._end(dist._run(lambda: dist._group(group).all_reduce_coalesced(several, dist._reduction(op))), async_op)
 
 
+@dist._composed
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
     """Gathers several tensors as all_gather() does one: output_tensor_lists[rank][i] gets the i-th of a rank."""
     inputs = dist._list('all_gather_coalesced', input_tensor_list)

@@ -241,47 +241,6 @@ def _watch_modules(start, stop):
     return start_and_count, stop_and_count
 
 
-def _with_defaults(profiler, rows):
-    """Gives the methods of C the defaults that other languages have; files may be paths."""
-    averages, stacks, memory = profiler.key_averages, profiler.export_stacks, profiler.export_memory_timeline
-    averages_of_rows, write = rows.key_averages, rows.table
-
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
-        return averages(self, group_by_input_shape, group_by_stack_n)
-
-    def key_averages_of_rows(self, group_by_input_shapes=False, group_by_stack_n=0):
-        return averages_of_rows(self, group_by_input_shapes, group_by_stack_n)
-
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-              max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None):  # fmt: skip
-        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
-        return write(self, sort_by, row_limit, *widths, header, top_level_events_only, time_unit)
-
-    def export_stacks(self, file, metric='self_cpu_time_total', cancellable=None):
-        return stacks(self, file, metric, cancellable)
-
-    def export_memory_timeline(self, file, device=None, cancellable=None):
-        return memory(self, file, device, cancellable)
-
-    def plain_export(raw):
-        def export(self, file, cancellable=None):
-            return raw(self, file, cancellable)
-
-        return export
-
-    made = {
-        (profiler, 'key_averages'): key_averages, (rows, 'key_averages'): key_averages_of_rows, (rows, 'table'): table,
-        (profiler, 'export_stacks'): export_stacks, (profiler, 'export_memory_timeline'): export_memory_timeline,
-    }  # fmt: skip
-    for name in ('export_chrome_trace', 'export_sysprof'):
-        if hasattr(profiler, name):  # a library without Sysprof has one of them
-            made[profiler, name] = plain_export(getattr(profiler, name))
-    for (owner, name), function in made.items():
-        function.__name__, function.__doc__ = name, getattr(owner, name).__doc__
-        function.__qualname__ = f'{owner.__name__}.{name}'
-        setattr(owner, name, function)
-
-
 def _make(activities, **settings):
     made = GTorch.Profiler.new()
     flags = GTorch.ProfilerActivities(0)
@@ -487,7 +446,6 @@ _SimpleProfile.__name__ = _SimpleProfile.__qualname__ = 'profile'
 
 
 def install(submodule):
-    _with_defaults(GTorch.Profiler, GTorch.ProfileList)
     GTorch.Profiler.set_schedule_func = _set_schedule_func(GTorch.Profiler.set_schedule_func)
     GTorch.Profiler.step = restores(GTorch.Profiler.step)
     GTorch.Profiler.start, GTorch.Profiler.stop = _watch_modules(restores(GTorch.Profiler.start), GTorch.Profiler.stop)

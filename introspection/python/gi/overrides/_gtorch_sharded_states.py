@@ -160,6 +160,7 @@ def _from_rank0(state):
 # --- models ---
 
 
+@dist._composed
 def get_model_state_dict(model, *, options=None):
     """The state dict of a model: with full_state_dict whole parameters, for which all ranks call this; the parts of
     this rank otherwise, which files take as parts of whole tensors. Names are those without DistributedDataParallel."""
@@ -176,6 +177,7 @@ def get_model_state_dict(model, *, options=None):
     return {_plain(name, prefixes): one.cpu() if to_host else one for name, one in state.items()}
 
 
+@dist._composed
 def set_model_state_dict(model, model_state_dict, *, options=None):
     """Loads a state dict: with full_state_dict one of whole parameters, of which each rank takes its parts."""
     options = _options(options)
@@ -251,6 +253,7 @@ def _state_tensor(value, param, options):
     return adopt(part.cpu(), param) if options.cpu_offload else part
 
 
+@dist._composed
 def get_optimizer_state_dict(model, optimizers, *, options=None):
     """The state dict of an optimizer with the names of parameters: with full_state_dict whole tensors, for which all
     ranks call this; the parts of this rank otherwise. Of an optimizer that has made no step it has what a checkpoint
@@ -265,6 +268,7 @@ def get_optimizer_state_dict(model, optimizers, *, options=None):
     return {'state': state, 'param_groups': groups}
 
 
+@dist._composed
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
     """Loads what get_optimizer_state_dict() gives, with the same options."""
     options = _options(options)
@@ -289,11 +293,13 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
     optimizers.load_state_dict({'state': state, 'param_groups': groups})
 
 
+@dist._composed
 def get_state_dict(model, optimizers, *, options=None):
     """The state dicts of a model and of an optimizer."""
     return get_model_state_dict(model, options=options), get_optimizer_state_dict(model, optimizers, options=options)
 
 
+@dist._composed
 def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
     """Loads the state dicts of a model and of an optimizer."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
