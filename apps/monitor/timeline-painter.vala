@@ -195,21 +195,35 @@ namespace GTorchMonitor {
         }
 
         private void draw_bar (TimelineRow row, EventTrack track, Bar bar, double y) {
-            double left, right, height = chart.lane_height - 2;
+            var height = chart.lane_height - 2;
+
+            if (bar.n_events > 1)
+                draw_mixed (track, bar, y, height);
+            else
+                draw_event (track, bar, y, height);
+            if (row == chart.selected_row && chart.selected_event >= bar.event
+                && chart.selected_event - bar.event < bar.n_events)
+                draw_selection (track, chart.selected_event, y, height);
+        }
+
+        private void draw_selection (EventTrack track, uint event, double y, double height) {
+            var bar = Bar () { start = track.starts[event], end = track.end_of (event) };
+            double left, right;
 
             chart.get_extent (bar, out left, out right);
-            if (bar.n_events > 1) {
-                draw_mixed (track, bar, y, height);
-                return;
-            }
+            outline (left - 1, y - 1, right - left + 1, height + 2, 2, accent_color);
+        }
+
+        private void draw_event (EventTrack track, Bar bar, double y, double height) {
+            double left, right;
+
+            chart.get_extent (bar, out left, out right);
             var width = right - left > 3 ? right - left - 1 : right - left; /* apart from the next one */
             unowned var profile_row = chart.timeline.rows[track.names[bar.event]];
             fill (palette[profile_row.color % palette.length], left, y, width, height);
             var begin = double.max (left, chart.names_width) + 4;
             if (left + width - begin >= LEAST_LABEL)
                 draw_label (track.names[bar.event], begin, y, (int) (left + width - begin - 3));
-            if (row == chart.selected_row && bar.event == chart.selected_event)
-                outline (left - 1, y - 1, width + 2, height + 2, 2, accent_color);
         }
 
         /* The darker, the more of the time events take. */
