@@ -33,6 +33,8 @@ namespace GTorchMonitor {
             view.notify["stage"].connect (() => notify_property ("stage"));
             bar.margin_top = bar.margin_bottom = 6;
             bar.margin_start = bar.margin_end = 12;
+            /* In the middle, and not at the base line, by which the box computes two different heights. */
+            button.valign = label.valign = save.valign = Gtk.Align.CENTER;
             bar.append (button);
             bar.append (label);
             bar.append (save);
