@@ -33,8 +33,7 @@ namespace GTorchMonitor {
             view.notify["stage"].connect (() => notify_property ("stage"));
             bar.margin_top = bar.margin_bottom = 6;
             bar.margin_start = bar.margin_end = 12;
-            /* In the middle, and not at the base line, by which the box computes two different heights. */
-            button.valign = label.valign = save.valign = Gtk.Align.CENTER;
+            bar.height_request = 36; /* what it has by base lines, or not, by which GTK computes two heights */
             bar.append (button);
             bar.append (label);
             bar.append (save);
