@@ -14,6 +14,7 @@ namespace GTorchMonitor {
         public string stage { get { return (views.visible_child as Staged)?.stage ?? ""; } }
         /* The profile that the program has given, compressed by gzip. */
         public Bytes? profile_text { get { return profile.packed; } }
+        public ProfileView profile_view { get { return profile.view; } }
 
         private ScalarsView scalars;
         private ParametersView parameters;

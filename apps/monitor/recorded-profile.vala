@@ -8,7 +8,7 @@ namespace GTorchMonitor {
         const double SECONDS = 5;
 
         private Program program;
-        private ProfileView view;
+        public ProfileView view { get; private set; }
         private Gtk.Button button = new Gtk.Button ();
         private Gtk.Label label = new Gtk.Label ("") { xalign = 0, hexpand = true, wrap = true };
         private bool is_recording;
@@ -33,6 +33,7 @@ namespace GTorchMonitor {
             view.notify["stage"].connect (() => notify_property ("stage"));
             bar.margin_top = bar.margin_bottom = 6;
             bar.margin_start = bar.margin_end = 12;
+            bar.height_request = 36; /* what it has by base lines, or not, by which GTK computes two heights */
             bar.append (button);
             bar.append (label);
             bar.append (save);

@@ -273,10 +273,17 @@ namespace GTorchMonitor {
             ((SimpleAction) lookup_action ("show")).set_state (item != null ? item.id : "");
             ((SimpleAction) lookup_action ("show-view")).set_state (
                 page != null ? page.views.visible_child_name : "");
+            ((SimpleAction) lookup_action ("show-profile-as")).set_state (find_profile ()?.mode ?? "");
             ((SimpleAction) lookup_action ("stage")).set_state ((pages.visible_child as Staged)?.stage ?? "");
             ((SimpleAction) lookup_action ("save-profile")).set_enabled (page != null
                                                                          && page.profile_text != null);
             ((SimpleAction) lookup_action ("remove-ended")).set_enabled (find_ended (null) != null);
+        }
+
+        private ProfileView? find_profile () {
+            var page = pages.visible_child as ProgramPage;
+
+            return page != null ? page.profile_view : pages.visible_child as ProfileView;
         }
 
         private Item? find (string id) {
@@ -416,6 +423,7 @@ namespace GTorchMonitor {
             /* Their states tell what is shown. */
             var show = new SimpleAction.stateful ("show", VariantType.STRING, "");
             var show_view = new SimpleAction.stateful ("show-view", VariantType.STRING, "");
+            var show_as = new SimpleAction.stateful ("show-profile-as", VariantType.STRING, "");
             var stage = new SimpleAction.stateful ("stage", null, "");
             var record = new SimpleAction ("record-profile", null);
             var save = new SimpleAction ("save-profile", null);
@@ -450,6 +458,14 @@ namespace GTorchMonitor {
                     page.views.visible_child_name = name.get_string ();
                 update_states ();
             });
+            show_as.activate.connect ((mode) => {
+                var view = find_profile ();
+
+                if (view != null)
+                    view.mode = mode.get_string ();
+                update_states ();
+            });
+            add_action (show_as);
             add_action (open);
             add_action (show);
             add_action (show_view);

@@ -4,207 +4,27 @@
 """GTorch Monitor on a display and a bus of the test's own, beside a program that exports itself. Its pages are shown by
 its actions, and looked at: what each must have on it has a colour. The pictures stay in the folder that is given."""
 
-import ctypes
-import ctypes.util
 import gzip
 import json
 import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
-import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
 import tap  # noqa: E402
-from fake_program import FakePrograms  # noqa: E402
-from gi.repository import Gio, GLib  # noqa: E402
+from gi.repository import GLib  # noqa: E402
+from session import LIMIT, PROGRAM, save, with_session  # noqa: E402
 
-PROGRAM, FOLDER, DESKTOP, METAINFO = (pathlib.Path(one).resolve() for one in sys.argv[1:5])
+DESKTOP, METAINFO = (pathlib.Path(one).resolve() for one in sys.argv[3:5])
 del sys.argv[1:5]
 DEMO = pathlib.Path(__file__).resolve().parent / 'demo.py'
-LIMIT = 60  # seconds, for whatever has to happen
-WIDTH, HEIGHT = 1120, 760
 CURVE, BLOCK = (0, 114, 178), (53, 132, 228)  # the colours of curves, and of blocks in use
-NEEDS = ['Xvfb', 'dbus-daemon']
-
-
-class Session:
-    """A display, a bus, the monitor and the program that it shows."""
-
-    def __init__(self):
-        missing = [name for name in NEEDS if not shutil.which(name)]
-        if missing:
-            raise tap.Skip(f'{", ".join(missing)} is not installed')
-        self.folder = tempfile.TemporaryDirectory()
-        self.processes = []
-        self.fakes = []
-        self.environment = {
-            **os.environ, 'GTORCH_FAKE_CUDA': 'devices=1,nvml-busy=1', 'GDK_BACKEND': 'x11', 'GSK_RENDERER': 'cairo',
-            'GTK_A11Y': 'none', 'GSETTINGS_BACKEND': 'memory', 'LC_ALL': 'C.UTF-8', 'XDG_DATA_HOME': self.folder.name,
-            'ADW_DISABLE_PORTAL': '1', 'GDK_DISABLE': 'gl', 'HOME': self.folder.name,
-        }
-        self.environment.pop('GTORCH_EXPORT', None)
-        self.environment['DBUS_SESSION_BUS_ADDRESS'] = self.first_line(
-            ['dbus-daemon', '--session', '--nofork', '--print-address'])
-        read, write = os.pipe()
-        screen = f'{WIDTH}x{HEIGHT}x24'
-        self.start(['Xvfb', '-displayfd', str(write), '-screen', '0', screen, '-fbdir', self.folder.name],
-                   pass_fds=[write])
-        os.close(write)
-        with os.fdopen(read) as file:
-            self.environment['DISPLAY'] = ':' + file.readline().strip()
-        self.bus = Gio.DBusConnection.new_for_address_sync(
-            self.environment['DBUS_SESSION_BUS_ADDRESS'],
-            Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION, None, None)
-
-    def start(self, command, **options):
-        process = subprocess.Popen(command, env=self.environment, **options)
-        self.processes.append(process)
-        return process
-
-    def first_line(self, command):
-        return self.start(command, stdout=subprocess.PIPE, text=True).stdout.readline().strip()
-
-    def end(self):
-        for fake in self.fakes:
-            fake.close()
-        for process in reversed(self.processes):
-            if process.poll() is None:
-                process.terminate()
-            process.wait()
-            if process.stdout:
-                process.stdout.close()
-        self.folder.cleanup()
-
-    def call(self, path, interface, method, arguments, name='org.gtorch.Monitor'):
-        return self.bus.call_sync(name, path, interface, method, arguments, None, Gio.DBusCallFlags.NONE, -1, None)
-
-    def names(self):
-        answer = self.call('/', 'org.freedesktop.DBus', 'ListNames', None, 'org.freedesktop.DBus')
-        return answer.unpack()[0]
-
-    def act(self, action, text):
-        self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Activate',
-                  GLib.Variant('(sava{sv})', (action, [GLib.Variant('s', text)], {})))
-
-    def do(self, action):
-        self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Activate',
-                  GLib.Variant('(sava{sv})', (action, [], {})))
-
-    def can(self, action):
-        return self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe',
-                         GLib.Variant('(s)', (action,))).unpack()[0][0]
-
-    def until_stage(self, stage):
-        self.until(lambda: self.state('stage') == stage, f'not {stage}')
-
-    def until_shown(self, name):
-        def shown():
-            self.act('show', name)
-            return self.state('show') == name
-        self.until(shown, f'{name} is not in the list')
-
-    def is_listed(self, name):
-        former = self.state('show')
-        self.act('show', name)
-        found = self.state('show') == name
-        self.act('show', former)
-        return found
-
-    def fake(self, *names, **options):
-        programs = FakePrograms(self.environment['DBUS_SESSION_BUS_ADDRESS'], names, **options)
-        self.fakes.append(programs)
-        return programs
-
-    def press(self, *keys):
-        """Presses keys one after the other, and releases them again: a modifier holds until the end."""
-        names = [ctypes.util.find_library(name) for name in ('X11', 'Xtst')]
-        if None in names:
-            raise tap.Skip('libXtst is not installed')
-        x11, xtst = map(ctypes.CDLL, names)
-        x11.XOpenDisplay.restype = ctypes.c_void_p
-        x11.XStringToKeysym.restype = ctypes.c_ulong
-        display = ctypes.c_void_p(x11.XOpenDisplay(self.environment['DISPLAY'].encode()))
-        codes = [x11.XKeysymToKeycode(display, ctypes.c_ulong(x11.XStringToKeysym(key.encode()))) for key in keys]
-        for is_down, some in ((1, codes), (0, reversed(codes))):
-            for code in some:
-                xtst.XTestFakeKeyEvent(display, code, is_down, ctypes.c_ulong(0))
-        x11.XSync(display, 0)
-        x11.XCloseDisplay(display)
-
-    def state(self, action):
-        answer = self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe',
-                           GLib.Variant('(s)', (action,)))
-        return answer.unpack()[0][2][0]
-
-    def until(self, condition, what):
-        end = time.monotonic() + LIMIT
-        while True:
-            try:
-                found = condition()
-            except GLib.Error:
-                found = None
-            if found:
-                return found
-            assert time.monotonic() < end, what
-            time.sleep(0.1)
-
-    def picture(self):
-        """The rows of the display, each with red, green and blue of its pixels one after the other."""
-        data = pathlib.Path(self.folder.name, 'Xvfb_screen0').read_bytes()
-        header = struct.unpack('>25I', data[:100])
-        start, length = header[0] + 12 * header[19], header[12]
-        rows = []
-        for y in range(header[5]):
-            row = data[start + y * length:start + y * length + 4 * header[4]]
-            pixels = bytearray(3 * header[4])
-            pixels[0::3], pixels[1::3], pixels[2::3] = row[2::4], row[1::4], row[0::4]
-            rows.append(bytes(pixels))
-        return rows
-
-    def look(self, name, color, least):
-        """Waits until the picture has at least as many pixels of nearly this colour, and saves it."""
-        def count():
-            rows = self.picture()
-            found = 0
-            for row in rows:
-                for channel in zip(row[0::3], row[1::3], row[2::3]):
-                    found += all(abs(a - b) <= 24 for a, b in zip(channel, color))
-            if found >= least:
-                save(name, rows)
-            return found >= least
-        try:
-            self.until(count, f'{name}: not {least} pixels of {color}')
-        except AssertionError:
-            save(name, self.picture())
-            raise
-
-
-def save(name, rows):
-    def chunk(kind, data):
-        return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
-    FOLDER.mkdir(exist_ok=True)
-    header = struct.pack('>IIBBBBB', len(rows[0]) // 3, len(rows), 8, 2, 0, 0, 0)
-    content = zlib.compress(b''.join(b'\0' + row for row in rows), 6)
-    (FOLDER / f'{name}.png').write_bytes(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', content)
-                                         + chunk(b'IEND', b''))
-
-
-def with_session(function):
-    def case():
-        session = Session()
-        try:
-            function(session)
-        finally:
-            session.end()
-    case.__name__ = function.__name__
-    return tap.case(case)
+STEP, MATMUL = (143, 224, 164), (220, 176, 232)  # and those of events of these names
 
 
 @with_session
@@ -229,6 +49,9 @@ def devices_and_a_program_are_shown(session):
     time.sleep(2)
     assert session.state('show-view') == 'profile'
     session.look('profile', (46, 52, 54), 100)
+    session.act('show-profile-as', 'timeline')
+    session.until_stage('timeline')
+    session.look('timeline-of-a-program', MATMUL, 2000)
 
     def ask(method, arguments=None):
         return session.call('/org/gtorch/Program1', 'org.gtorch.Program1', method, arguments, name).unpack()
@@ -242,6 +65,7 @@ def devices_and_a_program_are_shown(session):
     assert ask('GetProfile') != given and '"ProfilerStep' not in ask('GetProfile')[0]
     time.sleep(2)  # it is read
     session.look('recorded', (46, 52, 54), 100)
+    assert session.state('stage') == 'timeline'
     session.act('show-view', 'abacus')
     session.act('show', 'abacus')
     assert session.state('show') == name and session.state('show-view') == 'profile'
@@ -317,6 +141,76 @@ def a_file_is_waited_for(session):
     session.until_stage('table')
     session.act('remove', 'profile:1')
     assert not session.is_listed('profile:1') and session.state('show') != 'profile:1'
+    assert monitor.poll() is None
+
+
+def steps():
+    """Ten steps that take half of the time, with what is in them, on the host and on a GPU."""
+    events = [{'ph': 'M', 'pid': 1, 'tid': 2, 'name': 'thread_name', 'args': {'name': 'main'}},
+              {'ph': 'M', 'pid': 1, 'name': 'process_name', 'args': {'name': 'train.py'}}]
+    for i in range(10):
+        start = 1000 * i
+        events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start, 'dur': 500, 'name': 'step', 'cat': 'range'})
+        events.append({'ph': 'C', 'pid': 1, 'ts': start, 'name': 'Memory of cuda:0', 'args': {'bytes': (i % 4) << 20}})
+        for j in range(20):
+            name = ('matmul', 'forward', 'loss')[j % 3]
+            events.append({'ph': 'X', 'pid': 1, 'tid': 2, 'ts': start + 20 * j, 'dur': 15 + j % 5, 'name': name})
+            events.append({'ph': 'X', 'pid': 0, 'tid': 7, 'ts': start + 40 * j, 'dur': 35, 'name': 'kernel'})
+    return events
+
+
+@with_session
+def a_profile_is_shown_over_time(session):
+    file = pathlib.Path(session.folder.name, 'steps.json')
+    file.write_text(json.dumps(steps()), encoding='utf-8')
+    monitor = session.start([PROGRAM, file])
+    session.until_stage('table')
+    assert session.state('show-profile-as') == 'names'
+    session.click(410, 75)
+    session.until_stage('timeline')
+    assert session.state('show-profile-as') == 'timeline'
+    all_of_it = (4500, 6000)  # half of 680 pixels in 16 rows
+    session.look('timeline', STEP, *all_of_it)
+    session.click(450, 204)
+    session.click(450, 204)  # zooms to the first step
+    session.look('timeline-of-a-step', STEP, 7000)
+    session.press('0')
+    session.look('timeline-with-a-selection', STEP, *all_of_it)
+    session.key('Control_L', 1)
+    for _ in range(12):
+        session.click(450, 204, 4)  # the wheel
+    session.key('Control_L', 0)
+    session.look('timeline-zoomed', STEP, 9000)
+    session.press('End')
+    session.look('timeline-at-the-end', STEP, 0, 100)
+    session.press('Home')
+    session.look('timeline-at-the-beginning', STEP, 9000)
+    before = session.picture()
+    session.button(1, 1)
+    for x in range(450, 350, -10):
+        session.move(x, 204)
+    session.button(1, 0)
+    session.until(lambda: session.picture() != before, 'it is not dragged')
+    session.press('minus')
+    session.press('plus')
+    session.press('Control_L', 'Right')  # the next step
+    session.look('timeline-at-the-next', STEP, 5000)
+    session.act('show-profile-as', 'names')
+    session.until_stage('table')
+    assert monitor.poll() is None
+
+
+@with_session
+def events_without_times_are_no_timeline(session):
+    file = pathlib.Path(session.folder.name, 'timeless.json')
+    file.write_text('[{"ph": "X", "name": "step", "dur": 5}]', encoding='utf-8')
+    monitor = session.start([PROGRAM, file])
+    session.until_stage('table')
+    for mode in ('timeline', 'abacus'):
+        session.act('show-profile-as', mode)
+        assert session.state('stage') == 'table' and session.state('show-profile-as') == 'names'
+    session.act('show', 'cpu')
+    assert session.state('show-profile-as') == ''
     assert monitor.poll() is None
 
 
