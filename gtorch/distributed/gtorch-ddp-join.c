@@ -22,6 +22,7 @@ enum
   IS_SYNCED,  /* a backward pass with an exchange follows */
   BROADCASTS, /* the buffers */
   REBUILDS,   /* the buckets */
+  COMPARES,   /* the settings */
   N_FLAGS
 };
 
@@ -118,6 +119,7 @@ gtorch_ddp_join_forward (GTorchDistributedModule *self, gboolean is_synced, GErr
   flags[BROADCASTS] = self->broadcast_buffers && self->require_sync
                       && gtorch_module_get_training (GTORCH_MODULE (self));
   flags[REBUILDS] = is_synced && self->order == GTORCH_DDP_ORDER_KNOWN;
+  flags[COMPARES] = is_synced && !self->is_compared;
   if (!exchange (self, flags, &turn, error) || !check_turn (self, &turn, error))
     return FALSE;
   self->source = turn.source;
@@ -131,7 +133,8 @@ answer (GTorchDistributedModule *self, const Turn *turn, GError **error)
   self->n_active = turn->n_active;
   self->is_armed = FALSE;
   gtorch_ddp_reset (self);
-  return (!turn->does[BROADCASTS] || gtorch_ddp_broadcast (self, FALSE, turn->source, error))
+  return (!turn->does[COMPARES] || gtorch_ddp_compare (self, error))
+         && (!turn->does[BROADCASTS] || gtorch_ddp_broadcast (self, FALSE, turn->source, error))
          && (!turn->does[REBUILDS] || gtorch_ddp_rebuild (self, turn->source, error))
          && (!turn->does[IS_SYNCED] || gtorch_ddp_send_zeros (self, error));
 }
@@ -233,6 +236,7 @@ gtorch_distributed_module_begin_join (GTorchDistributedModule *self,
   self->is_joining = TRUE;
   self->divides_by_all = divide_by_initial_world_size;
   self->throws = throw_on_early_termination;
+  self->is_compared = FALSE;
   return TRUE;
 }
 

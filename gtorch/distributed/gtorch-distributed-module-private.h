@@ -58,6 +58,7 @@ struct _GTorchDistributedModule
   gboolean is_armed; /* a forward pass expects gradients to be sent */
   gchar *failure;    /* of an exchange, after which the ranks may be at different ones */
   gboolean was_called;
+  gboolean is_compared;   /* what may be set after it was made, with the other ranks */
   gboolean knows_skipped; /* which parameters a graph that stays the same does not use */
   gboolean *used;         /* by any rank, by number: of a graph that stays the same; or NULL */
   GTorchDDPOrder order;
@@ -74,6 +75,9 @@ struct _GTorchDistributedModule
   guint n_active; /* ranks that go on, of the present pass */
   gint source;    /* the rank whose buffers are taken */
 };
+
+/* Called by all ranks that go on, before gradients are exchanged: do they exchange them alike? */
+gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 
 /* --- buckets --- */
 

@@ -259,6 +259,7 @@ before_forward (GTorchDistributedModule *self, GError **error)
   self->is_armed = FALSE;
   self->was_called = TRUE;
   if (!gtorch_ddp_join_forward (self, is_synced, error)
+      || (is_synced && !self->is_compared && !gtorch_ddp_compare (self, error))
       || (self->broadcast_buffers && self->require_sync
           && gtorch_module_get_training (GTORCH_MODULE (self))
           && !gtorch_ddp_broadcast (self, FALSE, self->source, error))
@@ -419,8 +420,8 @@ gtorch_distributed_module_init (GTorchDistributedModule *self)
  *
  * Creates a module for data parallelism. All ranks call this, and get the parameters and buffers of rank 0.
  *
- * Returns: (transfer full): a new module, or %NULL with @error set: %GTORCH_ERROR_SHAPE if the modules of
- *   the ranks differ
+ * Returns: (transfer full): a new module, or %NULL with @error set: %GTORCH_ERROR_SHAPE if the modules or the
+ *   settings of the ranks differ
  *
  * Since: 0.1
  */
@@ -431,6 +432,25 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group,
 {
   return gtorch_distributed_module_new_full (module, group, bucket_cap_mb, broadcast_buffers,
                                              find_unused_parameters, TRUE, FALSE, error);
+}
+
+/* What may be set after the module was made. */
+gboolean
+gtorch_ddp_compare (GTorchDistributedModule *self, GError **error)
+{
+  g_auto (GTorchGroupFacts) facts;
+
+  gtorch_group_facts_init (&facts);
+  facts.device = gtorch_tensor_get_device (((GTorchDDPEntry *) self->entries->pdata[0])->parameter);
+  gtorch_group_facts_add (&facts, "comm_hook", "%s",
+                          self->hook != NULL ? "a function" : "no function");
+  if (self->is_joining)
+    {
+      gtorch_group_facts_add_flag (&facts, "divide_by_initial_world_size", self->divides_by_all);
+      gtorch_group_facts_add_flag (&facts, "throw_on_early_termination", self->throws);
+    }
+  self->is_compared = gtorch_group_facts_compare (&facts, self->group, "distributed_module", error);
+  return self->is_compared;
 }
 
 /* Rank 0's part in place of another one would be a mix. */
@@ -452,17 +472,21 @@ check_parts (GTorchDistributedModule *self, GError **error)
 
 /* A rank that cannot prepare its module tells the others, who would wait for it. */
 static gboolean
-prepare (GTorchDistributedModule *self, gboolean compares, GError **error)
+prepare (GTorchDistributedModule *self, gboolean init_sync, GError **error)
 {
   g_autoptr (GPtrArray) tensors = g_ptr_array_new_with_free_func (g_object_unref);
-  g_auto (GTorchGroupFacts) facts = { 0 };
+  g_auto (GTorchGroupFacts) facts;
 
-  if (!compares)
-    return make_entries (self, error) && check_parts (self, error);
   gtorch_group_facts_init (&facts);
   if (make_entries (self, &facts.failure) && check_parts (self, &facts.failure))
     {
-      gtorch_ddp_add_tensors (self, tensors, TRUE);
+      gtorch_group_facts_add_flag (&facts, "init_sync", init_sync);
+      gtorch_group_facts_add_number (&facts, "bucket_cap_mb", self->bucket_cap_mb);
+      gtorch_group_facts_add_flag (&facts, "broadcast_buffers", self->broadcast_buffers);
+      gtorch_group_facts_add_flag (&facts, "find_unused_parameters", self->find_unused_parameters);
+      gtorch_group_facts_add_flag (&facts, "static_graph", self->is_static);
+      if (init_sync)
+        gtorch_ddp_add_tensors (self, tensors, TRUE);
       gtorch_group_facts_add_tensors (&facts, self->module, (GTorchTensor **) tensors->pdata,
                                       tensors->len);
     }
@@ -477,7 +501,7 @@ prepare (GTorchDistributedModule *self, gboolean compares, GError **error)
  * @broadcast_buffers: whether each forward pass in training mode takes the buffers of rank 0
  * @find_unused_parameters: whether the output may depend on some of the parameters only
  * @init_sync: whether the modules of the ranks are compared, and all get the parameters and buffers of rank
- *   0; without it they have to be alike already
+ *   0; without it they have to be alike already; settings are compared always
  * @static_graph: whether all passes use the same parameters as the first one, in which those that are not
  *   used are found; @find_unused_parameters costs nothing in the others then
  * @error: return location for an error
@@ -530,7 +554,8 @@ gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *gr
  * @error: return location for an error
  *
  * Lets a function exchange the gradients: one that sends fewer bits, for example. A module has one such
- * function, and all ranks register the same, before the first forward pass.
+ * function, and all ranks register the same, before the first forward pass: this fails if some ranks have
+ * registered one, and others have not.
  *
  * It is called in the backward pass, for one bucket after the other in the same order on all ranks.
  * [method@GradBucket.average] does what happens without such a function, and [method@PowerSGD.average] sends

@@ -22,6 +22,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchGroupFacts, gtorch_group_facts_clear)
 
 void gtorch_group_facts_add (GTorchGroupFacts *self, const gchar *name, const gchar *format, ...)
     G_GNUC_PRINTF (3, 4);
+void gtorch_group_facts_add_flag (GTorchGroupFacts *self, const gchar *name, gboolean flag);
+/* In digits that do not depend on the language of the host. */
+void gtorch_group_facts_add_number (GTorchGroupFacts *self, const gchar *name, gdouble value);
 /* Adds dtypes and shapes, by the names that the tensors have in the module; it may be NULL. */
 void gtorch_group_facts_add_tensors (GTorchGroupFacts *self, GTorchModule *module,
                                      GTorchTensor *const *tensors, guint n);

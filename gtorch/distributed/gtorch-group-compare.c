@@ -55,6 +55,20 @@ gtorch_group_facts_add (GTorchGroupFacts *self, const gchar *name, const gchar *
   va_end (args);
 }
 
+void
+gtorch_group_facts_add_flag (GTorchGroupFacts *self, const gchar *name, gboolean flag)
+{
+  gtorch_group_facts_add (self, name, "%s", flag ? "true" : "false");
+}
+
+void
+gtorch_group_facts_add_number (GTorchGroupFacts *self, const gchar *name, gdouble value)
+{
+  gchar text[G_ASCII_DTOSTR_BUF_SIZE];
+
+  gtorch_group_facts_add (self, name, "%s", g_ascii_dtostr (text, sizeof text, value));
+}
+
 static void
 name_members (GHashTable *names, const GArray *members, const gchar *path)
 {

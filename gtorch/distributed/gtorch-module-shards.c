@@ -629,6 +629,7 @@ compare (GTorchModuleShards *self, GTorchModule *module, GTorchDevice *device, G
       gtorch_group_facts_add_tensors (&facts, module, (GTorchTensor **) params->pdata, params->len);
       gtorch_group_facts_add (&facts, "param_dtype", "%s", dtype_name (self->param_dtype));
       gtorch_group_facts_add (&facts, "reduce_dtype", "%s", dtype_name (self->reduce_dtype));
+      gtorch_group_facts_add_flag (&facts, "reshard_after_forward", self->reshard_after_forward);
     }
   return gtorch_group_facts_compare (&facts, self->group, "module_shards", error);
 }

@@ -543,11 +543,11 @@ compare (GTorchPowerSGD *self, GTorchGradBucket *bucket, GError **error)
                           self->matrix_approximation_rank);
   gtorch_group_facts_add (&facts, "start_iteration", "%" PRIu64, self->start_iteration);
   gtorch_group_facts_add (&facts, "the number of passes", "%" PRIu64, self->iteration);
-  gtorch_group_facts_add (&facts, "min_compression_rate", "%g", self->min_compression_rate);
-  gtorch_group_facts_add (&facts, "use_error_feedback", "%d", self->use_error_feedback);
-  gtorch_group_facts_add (&facts, "warm_start", "%d", self->warm_start);
-  gtorch_group_facts_add (&facts, "orthogonalization_epsilon", "%g",
-                          self->orthogonalization_epsilon);
+  gtorch_group_facts_add_number (&facts, "min_compression_rate", self->min_compression_rate);
+  gtorch_group_facts_add_flag (&facts, "use_error_feedback", self->use_error_feedback);
+  gtorch_group_facts_add_flag (&facts, "warm_start", self->warm_start);
+  gtorch_group_facts_add_number (&facts, "orthogonalization_epsilon",
+                                 self->orthogonalization_epsilon);
   gtorch_group_facts_add (&facts, "random_seed", "%" PRIu64, self->random_seed);
   self->is_compared = gtorch_group_facts_compare (&facts, gtorch_grad_bucket_get_group (bucket),
                                                   "power_sgd", error);

@@ -51,7 +51,7 @@ compare (GTorchModule *module, GTorchProcessGroup *group, GError **error)
   gtorch_group_facts_init (&facts);
   facts.device = mean == NULL ? NULL : gtorch_tensor_get_device (mean);
   gtorch_group_facts_add (&facts, "num_features", "%" PRId64, n_features);
-  gtorch_group_facts_add (&facts, "eps", "%g", eps);
+  gtorch_group_facts_add_number (&facts, "eps", eps);
   g_clear_object (&mean);
   if (!gtorch_group_facts_compare (&facts, group, "sync_batch_norm", error))
     return FALSE;

@@ -20,6 +20,12 @@ linear (gint64 n_in, gint64 n_out, gboolean has_bias, GTorchDType dtype)
   return GTORCH_MODULE (layer);
 }
 
+static GTorchTensor *
+send_plainly (GTorchGradBucket *bucket, gpointer data, GError **error)
+{
+  return gtorch_grad_bucket_average (bucket, GTORCH_DTYPE_NONE, error);
+}
+
 /* Two layers, of which the second differs in one rank. */
 static GTorchModule *
 two_layers (GTorchModule *second)
@@ -100,6 +106,55 @@ modules_that_are_replicated (void)
                  "distributed_module: the ranks differ: “1.weight” is float32 [3, 6] on rank 0, "
                  "and "
                  "float32 [3, 7] on rank 1");
+}
+
+/* What decides which gradients go together, and when, must be alike too. */
+static void
+settings_of_modules (void)
+{
+  const gboolean is_odd = self->rank == 1;
+  g_autoptr (GTorchModule) model = two_layers (linear (7, 3, TRUE, GTORCH_DTYPE_NONE));
+  g_autoptr (GTorchDistributedModule) made = NULL;
+  g_autoptr (GTorchTensor) input =
+      gtorch_ones (GTORCH_SHAPE (2, 5), GTORCH_DTYPE_FLOAT32, gpu (self->rank), NULL);
+  g_autoptr (GError) error = NULL;
+
+  assert_differ (gtorch_distributed_module_new (model, self->group, is_odd ? 25 : 0.5, TRUE, FALSE,
+                                                &error),
+                 &error,
+                 "distributed_module: the ranks differ: “bucket_cap_mb” is 0.5 on rank 0, and 25 "
+                 "on "
+                 "rank 1");
+  assert_differ (gtorch_distributed_module_new (model, self->group, 25, !is_odd, FALSE, &error),
+                 &error,
+                 "distributed_module: the ranks differ: “broadcast_buffers” is true on rank 0, and "
+                 "false on "
+                 "rank 1");
+  assert_differ (gtorch_distributed_module_new (model, self->group, 25, TRUE, is_odd, &error),
+                 &error,
+                 "distributed_module: the ranks differ: “find_unused_parameters” is false on rank "
+                 "0, and true "
+                 "on rank 1");
+  assert_differ (gtorch_distributed_module_new_full (model, self->group, 25, TRUE, FALSE, !is_odd,
+                                                     FALSE, &error),
+                 &error,
+                 "distributed_module: the ranks differ: “init_sync” is true on rank 0, and false "
+                 "on rank 1");
+  assert_differ (gtorch_distributed_module_new_full (model, self->group, 25, TRUE, FALSE, FALSE,
+                                                     is_odd, &error),
+                 &error,
+                 "distributed_module: the ranks differ: “static_graph” is false on rank 0, and "
+                 "true "
+                 "on rank 1");
+  /* what is set later is compared before the first exchange */
+  made = gtorch_distributed_module_new (model, self->group, 25, TRUE, FALSE, &error);
+  g_assert_no_error (error);
+  if (is_odd)
+    g_assert_true (
+        gtorch_distributed_module_register_comm_hook (made, send_plainly, NULL, NULL, &error));
+  assert_differ (gtorch_module_forward (GTORCH_MODULE (made), input, &error), &error,
+                 "distributed_module: the ranks differ: “comm_hook” is no function on rank 0, and "
+                 "a function on rank 1");
 }
 
 static void
@@ -214,6 +269,7 @@ outer_operations_are_named (void)
 static const RankCase cases[] = {
   { "modules_that_are_divided", 3, modules_that_are_divided },
   { "modules_that_are_replicated", 2, modules_that_are_replicated },
+  { "settings_of_modules", 2, settings_of_modules },
   { "optimizers_and_layers", 2, optimizers_and_layers },
   { "settings_of_exchanges", 2, settings_of_exchanges },
   { "layers_that_share_statistics", 2, layers_that_share_statistics },
