@@ -56,6 +56,9 @@ compare_replicas (GTorchModuleShards *self, GTorchProcessGroup *replicas, GError
 
   gtorch_group_facts_init (&facts);
   facts.device = self->device;
+  gtorch_group_facts_add (&facts, "the rank in the group of the parts", "%d of %d",
+                          gtorch_process_group_get_rank (self->group),
+                          gtorch_process_group_get_size (self->group));
   for (i = 0; i < self->shards->len; i++)
     g_ptr_array_add (params, ((GTorchShard *) self->shards->pdata[i])->param);
   gtorch_group_facts_add_tensors (&facts, NULL, (GTorchTensor **) params->pdata, params->len);
@@ -65,8 +68,8 @@ compare_replicas (GTorchModuleShards *self, GTorchProcessGroup *replicas, GError
 /**
  * gtorch_module_shards_set_replicas:
  * @self: parts of parameters
- * @replicas: (nullable): processes that have the same parts as this one, in which it has a rank; %NULL for
- *   none
+ * @replicas: (nullable): processes that have the same parts as this one, which is one of them: each has the
+ *   same rank in its group of parts; %NULL for none
  * @error: return location for an error
  *
  * Sets the processes among which gradients are averaged after they were averaged among those of
@@ -83,7 +86,7 @@ compare_replicas (GTorchModuleShards *self, GTorchProcessGroup *replicas, GError
  * All of them call this.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if this process has no rank in @replicas,
- *   %GTORCH_ERROR_SHAPE if the parts of the ranks differ
+ *   %GTORCH_ERROR_SHAPE if the parts of the ranks differ, as they do in the group of the parts itself
  *
  * Since: 0.1
  */

@@ -157,6 +157,22 @@ settings_of_modules (void)
                  "a function on rank 1");
 }
 
+/* Gradients of other rows would be averaged. */
+static void
+replicas_that_are_parts (void)
+{
+  g_autoptr (GTorchModule) model = two_layers (linear (7, 3, TRUE, GTORCH_DTYPE_NONE));
+  g_autoptr (GTorchModuleShards) shards = NULL;
+  g_autoptr (GError) error = NULL;
+
+  shards = shard (model, GTORCH_DTYPE_NONE, &error);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_module_shards_set_replicas (shards, self->group, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_nonnull (strstr (error->message, "“the rank in the group of the parts” is 0 of"));
+  g_assert_null (gtorch_module_shards_get_replicas (shards));
+}
+
 static void
 optimizers_and_layers (void)
 {
@@ -270,6 +286,7 @@ static const RankCase cases[] = {
   { "modules_that_are_divided", 3, modules_that_are_divided },
   { "modules_that_are_replicated", 2, modules_that_are_replicated },
   { "settings_of_modules", 2, settings_of_modules },
+  { "replicas_that_are_parts", 2, replicas_that_are_parts },
   { "optimizers_and_layers", 2, optimizers_and_layers },
   { "settings_of_exchanges", 2, settings_of_exchanges },
   { "layers_that_share_statistics", 2, layers_that_share_statistics },
