@@ -235,6 +235,30 @@ drop_states (GTorchOptimizer *optimizer)
     }
 }
 
+/* What decides about a step, by PyTorch's names. */
+static void
+add_settings (GTorchGroupFacts *facts, GTorchOptimizer *optimizer)
+{
+  GListModel *groups = gtorch_optimizer_get_param_groups (optimizer);
+  guint i, k;
+  gsize n, j;
+
+  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      g_auto (GStrv) names = gtorch_param_group_get_setting_names (group);
+
+      for (k = 0; names[k] != NULL; k++)
+        {
+          g_autofree gdouble *values = gtorch_param_group_get_setting (group, names[k], &n, NULL);
+          g_autofree gchar *name = g_strdup_printf ("param_groups[%u].%s", i, names[k]);
+
+          for (j = 0; values != NULL && j < n; j++)
+            gtorch_group_facts_add_number (facts, name, values[j]);
+        }
+    }
+}
+
 /* All ranks share the same steps. */
 static gboolean
 compare (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
@@ -247,6 +271,7 @@ compare (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
   for (i = 0; i < params->len && facts.failure == NULL; i++)
     gtorch_part_check_group ("sharded_optimizer", params->pdata[i], group, &facts.failure);
   gtorch_group_facts_add (&facts, "the optimizer", "%s", G_OBJECT_TYPE_NAME (optimizer));
+  add_settings (&facts, optimizer);
   gtorch_group_facts_add_tensors (&facts, NULL, (GTorchTensor **) params->pdata, params->len);
   return gtorch_group_facts_compare (&facts, group, "sharded_optimizer", error);
 }
@@ -267,7 +292,7 @@ compare (GTorchOptimizer *optimizer, GTorchProcessGroup *group, GError **error)
  *   steps of
  *   @optimizer need a closure, %GTORCH_ERROR_INVALID if they are shared already,
  *   or a parameter is a part of which other ranks of @group have others, %GTORCH_ERROR_SHAPE if the
- *   optimizers of the ranks differ in class or parameters
+ *   optimizers of the ranks differ in class, settings or parameters
  *
  * Since: 0.1
  */

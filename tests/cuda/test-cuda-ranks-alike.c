@@ -174,6 +174,21 @@ replicas_that_are_parts (void)
 }
 
 static void
+rates_of_optimizers (void)
+{
+  g_autoptr (GTorchModule) model = linear (5, 7, TRUE, GTORCH_DTYPE_NONE);
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer (model, FALSE);
+  g_autoptr (GTorchParamGroup) params =
+      g_list_model_get_item (gtorch_optimizer_get_param_groups (optimizer), 0);
+  g_autoptr (GError) error = NULL;
+
+  gtorch_param_group_set_learning_rate (params, self->rank == 1 ? 0.25 : 0.5);
+  assert_differ (gtorch_sharded_optimizer_new (optimizer, self->group, &error), &error,
+                 "sharded_optimizer: the ranks differ: “param_groups[0].lr” is 0.5 on rank 0, and "
+                 "0.25 on rank 1");
+}
+
+static void
 optimizers_and_layers (void)
 {
   g_autoptr (GTorchModule) model = linear (5, 7, TRUE, GTORCH_DTYPE_NONE);
@@ -287,6 +302,7 @@ static const RankCase cases[] = {
   { "modules_that_are_replicated", 2, modules_that_are_replicated },
   { "settings_of_modules", 2, settings_of_modules },
   { "replicas_that_are_parts", 2, replicas_that_are_parts },
+  { "rates_of_optimizers", 2, rates_of_optimizers },
   { "optimizers_and_layers", 2, optimizers_and_layers },
   { "settings_of_exchanges", 2, settings_of_exchanges },
   { "layers_that_share_statistics", 2, layers_that_share_statistics },
