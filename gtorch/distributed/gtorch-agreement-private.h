@@ -33,6 +33,12 @@ gboolean gtorch_agreement_check (GTorchAgreement *self, const GTorchCollective *
 /* "all_reduce of float32 [3] on cpu with sum" */
 gchar *gtorch_agreement_describe (const GTorchCollective *collective);
 
+/* Whether all ranks name one of them. */
+gboolean gtorch_agreement_has_root (const GTorchCollective *collective);
+gboolean gtorch_agreement_is_reduction (const GTorchCollective *collective);
+/* The tensor that has the same shape on all ranks; NULL if there is none. */
+GTorchImpl *gtorch_agreement_get_common_tensor (const GTorchCollective *collective);
+
 /* A store that rank 0 serves to the others, which learn by a broadcast of the group where it is. All ranks
  * call this. */
 GTorchStore *gtorch_agreement_make_store (GTorchProcessGroup *group, gdouble timeout,

@@ -269,8 +269,8 @@ meet (GTorchAgreement *self, const gchar *operation, const gchar *meeting, const
 
 /* --- calls --- */
 
-static gboolean
-has_root (const GTorchCollective *collective)
+gboolean
+gtorch_agreement_has_root (const GTorchCollective *collective)
 {
   return collective->kind == GTORCH_COLLECTIVE_BROADCAST
          || collective->kind == GTORCH_COLLECTIVE_SCATTER
@@ -278,17 +278,16 @@ has_root (const GTorchCollective *collective)
          || collective->kind == GTORCH_COLLECTIVE_GATHER;
 }
 
-static gboolean
-is_reduction (const GTorchCollective *collective)
+gboolean
+gtorch_agreement_is_reduction (const GTorchCollective *collective)
 {
   return collective->kind == GTORCH_COLLECTIVE_ALL_REDUCE
          || collective->kind == GTORCH_COLLECTIVE_REDUCE
          || collective->kind == GTORCH_COLLECTIVE_REDUCE_SCATTER;
 }
 
-/* The tensor that has the same shape on all ranks. */
-static GTorchImpl *
-common_tensor (const GTorchCollective *collective)
+GTorchImpl *
+gtorch_agreement_get_common_tensor (const GTorchCollective *collective)
 {
   switch (collective->kind)
     {
@@ -309,7 +308,7 @@ gtorch_agreement_describe (const GTorchCollective *collective)
   g_autoptr (GString) text = g_string_new (collective->name);
   g_autoptr (GEnumClass) ops = g_type_class_ref (GTORCH_TYPE_REDUCE_OP);
   g_autoptr (GEnumClass) devices = g_type_class_ref (GTORCH_TYPE_DEVICE_TYPE);
-  const GTorchImpl *impl = common_tensor (collective);
+  const GTorchImpl *impl = gtorch_agreement_get_common_tensor (collective);
 
   if (impl != NULL)
     {
@@ -321,14 +320,14 @@ gtorch_agreement_describe (const GTorchCollective *collective)
                                                 gtorch_device_get_device_type (impl->device))
                                   ->value_nick);
     }
-  if (has_root (collective))
+  if (gtorch_agreement_has_root (collective))
     g_string_append_printf (text,
                             collective->kind == GTORCH_COLLECTIVE_BROADCAST
                                     || collective->kind == GTORCH_COLLECTIVE_SCATTER
                                 ? " from rank %d"
                                 : " to rank %d",
                             collective->root);
-  if (is_reduction (collective))
+  if (gtorch_agreement_is_reduction (collective))
     g_string_append_printf (text, " with %s", g_enum_get_value (ops, collective->op)->value_nick);
   return g_string_free (g_steal_pointer (&text), FALSE);
 }
@@ -447,7 +446,7 @@ static gboolean
 check_message (GTorchAgreement *self, const GTorchCollective *collective, GError **error)
 {
   const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
-  const GTorchImpl *impl = common_tensor (collective);
+  const GTorchImpl *impl = gtorch_agreement_get_common_tensor (collective);
   const gint from = is_send ? self->rank : collective->root,
              to = is_send ? collective->root : self->rank;
   g_autofree gchar *pair = g_strdup_printf ("%d-%d-%d", from, to, collective->tag);

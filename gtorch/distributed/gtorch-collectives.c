@@ -786,6 +786,9 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
  * Receives a tensor from a rank. If another number of bytes comes, the work ends with an error that says
  * how many.
  *
+ * With mpi, messages of other ranks or tags do not wait for this one, unless more than 64 wait at a time,
+ * which then share threads. One that does not come fails the group after its timeout.
+ *
  * Returns: (transfer full): the work, or %NULL with @error set
  *
  * Since: 0.1

@@ -14,6 +14,7 @@
 #define UNKNOWN -1 /* the environment was not asked yet */
 
 static gint current = UNKNOWN;
+static gint is_named; /* a level, by the program or the environment */
 
 GType
 gtorch_debug_level_get_type (void)
@@ -43,11 +44,13 @@ ask (void)
   const gchar *text = gtorch_getenv ("TORCH_DISTRIBUTED_DEBUG");
   guint i;
 
+  g_atomic_int_set (&is_named, TRUE);
   if (own >= 0)
     return own;
   for (i = 0; text != NULL && i < G_N_ELEMENTS (theirs); i++)
     if (g_ascii_strcasecmp (text, theirs[i]) == 0)
       return (gint) i;
+  g_atomic_int_set (&is_named, FALSE);
   return GTORCH_DEBUG_LEVEL_OFF;
 }
 
@@ -89,6 +92,10 @@ gtorch_distributed_get_debug_level (void)
  * number. Each call then waits for the other ranks and takes four messages to the store, so this is for
  * finding mistakes. A group that was made without a store gets one of its own.
  *
+ * Groups of MPI compare the kinds and sizes of their collectives in any case, by a small exchange of their
+ * own, unless %GTORCH_DEBUG_LEVEL_OFF is set here, or `GTORCH_DISTRIBUTED_DEBUG=off` in the environment, on
+ * all ranks: calls that differ can then destroy memory.
+ *
  * Returns: %TRUE, or %FALSE with @error set
  *
  * Since: 0.1
@@ -102,8 +109,16 @@ gtorch_distributed_set_debug_level (GTorchDebugLevel level, GError **error)
                    _ ("distributed_set_debug_level: there is no level %d"), (gint) level);
       return FALSE;
     }
+  g_atomic_int_set (&is_named, TRUE);
   g_atomic_int_set (&current, (gint) level);
   return TRUE;
+}
+
+gboolean
+gtorch_group_compares_calls (void)
+{
+  return gtorch_distributed_get_debug_level () != GTORCH_DEBUG_LEVEL_OFF
+         || !g_atomic_int_get (&is_named);
 }
 
 /* --- names of operations in errors --- */

@@ -9,7 +9,7 @@ G_BEGIN_DECLS
 
 /**
  * GTorchDebugLevel:
- * @GTORCH_DEBUG_LEVEL_OFF: nothing is compared
+ * @GTORCH_DEBUG_LEVEL_OFF: nothing is logged; where it is set, nothing is compared
  * @GTORCH_DEBUG_LEVEL_INFO: groups and the numbers of their calls are logged
  * @GTORCH_DEBUG_LEVEL_DETAIL: the same, and the ranks of a group compare their calls before they begin
  *

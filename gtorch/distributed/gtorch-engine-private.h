@@ -67,6 +67,10 @@ void gtorch_group_call_end (GTorchGroupCall *former);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchGroupCall, gtorch_group_call_end)
 #define GTORCH_GROUP_CALL(name) \
   g_auto (GTorchGroupCall) group_call_ G_GNUC_UNUSED = gtorch_group_call_begin (name)
+/* Whether ranks are to find out cheaply that their calls differ: always, unless the program, or the
+ * environment, has named the level `off`. */
+gboolean gtorch_group_compares_calls (void);
+
 /* What an operation of this name is called in errors. */
 const gchar *gtorch_group_call_name (const gchar *name);
 

@@ -2,8 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Collectives by MPI. They are work of a stream of the CPU that the group owns, so that the order of work,
- * waiting and errors are those of all streams. Sends and receives have a stream for each rank and
- * direction: one that waits for its other side must not hold up what that side is to do first. */
+ * waiting and errors are those of all streams. Sends and receives have streams of their own. */
 
 #include "config.h"
 
@@ -15,8 +14,11 @@
 #include "device/gtorch-device.h"
 #include "gtorch-ops-private.h"
 #include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-group-calls-private.h"
+#include "distributed/gtorch-mpi-calls-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
 #include "distributed/gtorch-mpi-meeting-private.h"
+#include "distributed/gtorch-mpi-messages-private.h"
 #include "distributed/gtorch-roll-private.h"
 #include "stream/gtorch-stream-private.h"
 
@@ -38,11 +40,12 @@ typedef struct
   gint rank, size;
   gchar id[GTORCH_MPI_ID]; /* the same on all ranks, and no other group's */
   GTorchStream *stream;
-  GMutex lock;
-  GHashTable *pair_streams; /* 2 * rank + direction -> GTorchStream */
-  GTorchStore *store;       /* or NULL */
-  gchar *run;               /* what no other run of the job has that uses the store */
-  GTorchRoll *roll;         /* NULL without a store */
+  GTorchMpiMessages *messages;
+  GTorchStore *store; /* or NULL */
+  gchar *run;         /* what no other run of the job has that uses the store */
+  GTorchRoll *roll;   /* NULL without a store */
+  gboolean compares;  /* calls with those of the other ranks; of the stream's thread */
+  gboolean was_used;  /* the ranks agree on that */
 } MpiEngine;
 
 typedef struct
@@ -69,14 +72,13 @@ engine_unref (MpiEngine *self)
 {
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
-  g_hash_table_unref (self->pair_streams);
+  gtorch_mpi_messages_free (self->messages);
   g_object_unref (self->stream);
   g_clear_object (&self->store);
   g_free (self->run);
   if (self->roll != NULL)
     gtorch_roll_stop (self->roll);
   g_clear_pointer (&self->roll, gtorch_roll_unref);
-  g_mutex_clear (&self->lock);
   g_mutex_lock (&mpi_lock);
   if (!self->is_stuck && !is_over)
     gtorch_mpi_load (NULL)->comm_free (self->comm);
@@ -184,9 +186,9 @@ make_engine (GTorchMpiMeeting *meeting, GTorchStore *store, const gchar *run, GE
 
       self->roll = gtorch_roll_new (store, prefix, self->rank, self->size);
     }
+  self->compares = gtorch_group_compares_calls ();
   self->stream = g_steal_pointer (&stream);
-  g_mutex_init (&self->lock);
-  self->pair_streams = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
+  self->messages = gtorch_mpi_messages_new ();
   return &self->parent;
 }
 
@@ -379,6 +381,13 @@ is_message (const GTorchCollective *collective)
          || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
 }
 
+static gint64
+pair_of (const GTorchCollective *collective)
+{
+  return gtorch_group_lane_of_message (collective->kind == GTORCH_COLLECTIVE_SEND, collective->root,
+                                       collective->tag);
+}
+
 /* MPI tells no rank of another's progress; the store does, if there is one. */
 static void
 tell_late (Job *job, GError **error)
@@ -443,6 +452,69 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
       && transfer->kind != GTORCH_MPI_RECEIVE)
     leak (job);
   return fail (job, message, error);
+}
+
+/* Of the ranks' calls, all of which have found that they differ. */
+static void
+tell_difference (Job *job, gint64 sum, GError **error)
+{
+  const gint size = job->engine->size;
+  const gsize n_bytes = gtorch_mpi_calls_record_size (size);
+  g_autofree gchar *own = g_malloc0 (n_bytes), *all = g_malloc0 (n_bytes * size);
+  g_autofree gint *counts = g_new (gint, size), *offsets = g_new (gint, size);
+  GTorchMpiTransfer transfer = { .kind = GTORCH_MPI_ALL_GATHER,
+                                 .type = GTORCH_MPI_UINT8,
+                                 .in = own,
+                                 .out = all,
+                                 .count = (gint) n_bytes,
+                                 .out_counts = counts,
+                                 .out_offsets = offsets };
+  gint i;
+
+  for (i = 0; i < size; i++)
+    {
+      counts[i] = (gint) n_bytes;
+      offsets[i] = i * (gint) n_bytes;
+    }
+  gtorch_mpi_calls_describe (job->collective, size, sum, own);
+  if (carry_out (job, &transfer, error))
+    gtorch_mpi_calls_tell (job->collective, job->work->sequence, size, all, error);
+  else if (job->is_left)
+    {
+      /* MPI still has all of it */
+      own = all = NULL;
+      counts = offsets = NULL;
+    }
+}
+
+/* MPI does not tell in time that ranks call different things, or send what does not fit. */
+static gboolean
+compare_calls (Job *job, GError **error)
+{
+  MpiEngine *engine = job->engine;
+  gint64 own[GTORCH_MPI_N_SUMS];
+  g_autofree gint64 *all = NULL;
+  GTorchMpiTransfer transfer = { .kind = GTORCH_MPI_ALL_REDUCE,
+                                 .type = GTORCH_MPI_INT64,
+                                 .op = GTORCH_MPI_SUM,
+                                 .count = GTORCH_MPI_N_SUMS };
+
+  if (engine->size == 1 || (engine->was_used && !engine->compares))
+    return TRUE;
+  gtorch_mpi_calls_begin (job->collective, engine->rank, engine->size, engine->compares, own);
+  transfer.out = all = g_memdup2 (own, sizeof own);
+  if (!carry_out (job, &transfer, error))
+    {
+      if (job->is_left)
+        all = NULL; /* MPI still has it */
+      return FALSE;
+    }
+  engine->was_used = TRUE;
+  engine->compares = all[GTORCH_MPI_SUM_OF_WISHES] > 0;
+  if (gtorch_mpi_calls_are_alike (own, all, engine->size))
+    return TRUE;
+  tell_difference (job, own[GTORCH_MPI_SUM_OF_CALLS], error);
+  return FALSE;
 }
 
 /* What each rank gets, and where it begins, as MPI wants it. */
@@ -636,6 +708,8 @@ run_collective (Job *job, GError **error)
   GTorchImpl *output = collective->outputs->len > 0 ? collective->outputs->pdata[0] : NULL;
   gboolean result;
 
+  if (!is_message (collective) && !compare_calls (job, error))
+    return FALSE;
   switch (collective->kind)
     {
     case GTORCH_COLLECTIVE_BROADCAST:
@@ -705,6 +779,8 @@ job_free (gpointer data)
                                            job->collective->name, job->rank, job->work->sequence));
   gtorch_work_state_unref (job->work);
   g_weak_ref_clear (&job->group);
+  if (is_message (job->collective))
+    gtorch_mpi_messages_end (job->engine->messages, pair_of (job->collective));
   gtorch_collective_free (job->collective);
   g_free (job->lost);
   engine_unref (job->engine);
@@ -713,27 +789,6 @@ job_free (gpointer data)
 }
 
 /* --- enqueueing --- */
-
-static GTorchStream *
-stream_for (MpiEngine *self, const GTorchCollective *collective, GError **error)
-{
-  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
-  gpointer key = GINT_TO_POINTER (2 * collective->root + is_send);
-  GTorchStream *stream;
-
-  if (!is_message (collective))
-    return self->stream;
-  g_mutex_lock (&self->lock);
-  stream = g_hash_table_lookup (self->pair_streams, key);
-  if (stream == NULL)
-    {
-      stream = gtorch_stream_new (gtorch_device_cpu (), 0, error);
-      if (stream != NULL)
-        g_hash_table_insert (self->pair_streams, key, stream);
-    }
-  g_mutex_unlock (&self->lock);
-  return stream;
-}
 
 /* Puts the stream's further work behind the current stream's, and behind other work that has written the
  * tensors. */
@@ -777,14 +832,23 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
 {
   MpiEngine *self = (MpiEngine *) engine;
   g_autoptr (GTorchCollective) owned = collective;
-  GTorchStream *stream = stream_for (self, collective, error);
+  GTorchStream *stream =
+      is_message (collective)
+          ? gtorch_mpi_messages_begin (self->messages, pair_of (collective), error)
+          : self->stream;
   guint64 seq;
   guint i;
   Job *job;
 
-  if (stream == NULL || !wait_for_current (stream, error)
-      || !order (stream, collective->inputs, error) || !order (stream, collective->outputs, error))
+  if (stream == NULL)
     return FALSE;
+  if (!wait_for_current (stream, error) || !order (stream, collective->inputs, error)
+      || !order (stream, collective->outputs, error))
+    {
+      if (is_message (collective))
+        gtorch_mpi_messages_end (self->messages, pair_of (collective));
+      return FALSE;
+    }
   job = g_new0 (Job, 1);
   job->engine = self;
   g_atomic_int_inc (&self->ref_count);

@@ -355,7 +355,9 @@ recv_variant (GTorchProcessGroup *self, gpointer data, GCancellable *cancellable
  * @callback: (nullable): called when it is done
  * @user_data: data for @callback
  *
- * Does what [method@ProcessGroup.recv_variant] does, without blocking.
+ * Does what [method@ProcessGroup.recv_variant] does, without blocking. Where it was cancelled, it still takes
+ * the next message of the rank with the tag, before a later call does, and fails the group after its timeout
+ * if none comes.
  *
  * Since: 0.1
  */

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define GTORCH_MPI_ABI 4
+#define GTORCH_MPI_ABI 5
 
 typedef enum
 {
@@ -95,7 +95,7 @@ typedef struct
   int (*start) (void *comm, const GTorchMpiTransfer *transfer, void **request, char *message,
                 size_t size);
   /* Frees the request when it is done, or has failed. Of what was received it says who has sent it, and how
-   * many bytes; a message that is too long for the receiver is an error. */
+   * many bytes; nothing is written of a message that is too long. */
   int (*test) (void *request, int *is_done, int *source, long *n_bytes, char *message, size_t size);
   void (*abandon) (void *request);
 } GTorchMpiTable;
