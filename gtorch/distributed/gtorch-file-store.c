@@ -97,6 +97,19 @@ read_at (GTorchFileStore *self, gpointer data, gsize size, goffset position)
   return done;
 }
 
+/* The reason is what could not be read as a change. */
+static gboolean
+refuse (GTorchFileStore *self, GError *reason, GError **error)
+{
+  g_autofree gchar *name = g_filename_display_name (self->path);
+
+  g_set_error (error, reason->domain, reason->code,
+               _ ("file_store: “%s” is not the file of a store, or is damaged: %s"), name,
+               reason->message);
+  g_error_free (reason);
+  return FALSE;
+}
+
 /* Reads what others have written since; what a process that ended in the middle of it has left is cut off.
  * */
 static gboolean
@@ -110,14 +123,15 @@ catch_up (GTorchFileStore *self, GError **error)
       g_autoptr (GBytes) bytes = NULL;
       g_auto (GTorchStoreParsed) parsed = { 0 };
       g_auto (GTorchStoreReply) reply = { 0 };
+      GError *local = NULL;
 
       if (n < 0)
         return fail (self, _ ("read"), error);
       if (n == 0)
         return TRUE;
-      length = n < (gssize) sizeof header ? 0 : gtorch_store_frame_length (header, error);
+      length = n < (gssize) sizeof header ? 0 : gtorch_store_frame_length (header, &local);
       if (length < 0)
-        return FALSE;
+        return refuse (self, local, error);
       if (n == sizeof header && length > 0)
         {
           body = g_try_malloc (length);
@@ -134,8 +148,8 @@ catch_up (GTorchFileStore *self, GError **error)
       if (body == NULL || n < length)
         return ftruncate (self->fd, self->position) == 0 || fail (self, _ ("written"), error);
       bytes = g_bytes_new_take (g_steal_pointer (&body), length);
-      if (!gtorch_store_parse_request (bytes, &parsed, error))
-        return FALSE;
+      if (!gtorch_store_parse_request (bytes, &parsed, &local))
+        return refuse (self, local, error);
       /* what failed for the process that asked fails here as well, and changes nothing */
       if (gtorch_store_command_changes (parsed.request.command))
         gtorch_store_table_apply (self->table, &parsed.request, &reply, NULL);

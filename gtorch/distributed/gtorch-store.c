@@ -14,6 +14,8 @@
 #include "base/gtorch-property-private.h"
 #include "distributed/gtorch-store-private.h"
 
+#define MISSING_WAIT G_TIME_SPAN_SECOND /* to find out which key is missing */
+
 /**
  * GTorchStore:
  *
@@ -219,10 +221,38 @@ check_request (const GTorchStoreRequest *request, GError **error)
   return TRUE;
 }
 
+/* The first key that is not there, of those that were waited for. */
+static void
+name_missing (GTorchStore *self, GTorchStoreRun run, const GTorchStoreRequest *request,
+              GError **error)
+{
+  const gint64 deadline = g_get_monotonic_time () + MISSING_WAIT;
+  guint i;
+
+  for (i = 0; request->keys[i] != NULL; i++)
+    {
+      const gchar *const key[] = { request->keys[i], NULL };
+      g_auto (GTorchStoreReply) reply = { 0 };
+
+      if (!run (self, &(GTorchStoreRequest){ GTORCH_STORE_CHECK, key }, deadline, &reply, NULL,
+                NULL))
+        return;
+      if (reply.number != 0)
+        continue;
+      g_clear_error (error);
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                   _ ("%s: the time is over, and of %u keys “%s” is not there"),
+                   gtorch_store_command_name (request->command),
+                   g_strv_length ((gchar **) request->keys), key[0]);
+      return;
+    }
+}
+
 gboolean
 gtorch_store_run (GTorchStore *self, const GTorchStoreRequest *request, gint64 deadline,
                   GTorchStoreReply *reply, GCancellable *cancellable, GError **error)
 {
+  g_autoptr (GError) local = NULL;
   const GTorchStoreRun run = (GTorchStoreRun) GTORCH_STORE_GET_CLASS (self)->run;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || !check_request (request, error))
@@ -234,7 +264,13 @@ gtorch_store_run (GTorchStore *self, const GTorchStoreRequest *request, gint64 d
                    gtorch_store_command_name (request->command), G_OBJECT_TYPE_NAME (self));
       return FALSE;
     }
-  return run (self, request, deadline, reply, cancellable, error);
+  if (run (self, request, deadline, reply, cancellable, &local))
+    return TRUE;
+  if (request->command == GTORCH_STORE_WAIT && g_strv_length ((gchar **) request->keys) > 1
+      && g_error_matches (local, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+    name_missing (self, run, request, &local);
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
 }
 
 static gboolean

@@ -248,6 +248,12 @@ connect_to_server (GTorchTcpStore *self, gint64 deadline, GCancellable *cancella
       else if (local->domain == G_RESOLVER_ERROR)
         g_set_error (error, G_IO_ERROR, G_IO_ERROR_HOST_NOT_FOUND, _ ("tcp_store: %s"),
                      local->message);
+      else if (g_error_matches (local, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                     _ ("tcp_store: what is at %s:%u has not answered as a store does, and the "
+                        "time "
+                        "is over (%s)"),
+                     gtorch_name_str (self->host), self->port, local->message);
       else
         g_propagate_error (error, g_steal_pointer (&local));
       return NULL;

@@ -231,7 +231,8 @@ waiting_ends_in_time (Fixture *fixture, gconstpointer data)
   set_text (fixture->store, "there", "");
   g_assert_false (gtorch_store_wait (fixture->store, keys, 0.05, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
-  g_assert_nonnull (strstr (error->message, "store_wait"));
+  g_assert_nonnull (strstr (error->message,
+                            "store_wait: the time is over, and of 2 keys “missing” is not there"));
   g_clear_error (&error);
   g_assert_cmpint (g_get_monotonic_time () - start, >=, 45000);
   g_assert_false (gtorch_store_wait (fixture->store, keys, 0, NULL, &error));
@@ -508,6 +509,13 @@ a_file_that_is_none_is_an_error (Fixture *fixture, gconstpointer data)
   reader = open_file (fixture);
   g_assert_null (gtorch_store_get (reader, "a", NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+  g_assert_nonnull (strstr (error->message, path));
+  g_clear_error (&error);
+  g_assert_true (g_file_set_contents (path, "hello world, this is none", -1, NULL));
+  g_clear_object (&reader);
+  reader = open_file (fixture);
+  g_assert_null (gtorch_store_get (reader, "a", NULL, &error));
+  g_assert_nonnull (strstr (error->message, path));
   g_clear_error (&error);
   g_assert_null (gtorch_file_store_new ("/nonexistent/folder/store", &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND);

@@ -215,6 +215,23 @@ strangers_are_dropped (void)
     }
 }
 
+/* What says something else, and waits. */
+static void
+a_port_of_something_else_is_named (void)
+{
+  g_autoptr (GSocketListener) listener = g_socket_listener_new ();
+  g_autoptr (GError) error = NULL;
+  const guint port = g_socket_listener_add_any_inet_port (listener, NULL, &error);
+  g_autofree gchar *text =
+      g_strdup_printf ("tcp_store: what is at localhost:%u has not answered", port);
+
+  g_assert_no_error (error);
+  g_assert_null (
+      gtorch_tcp_store_new ("localhost", port, 0, FALSE, 0.3, FALSE, NULL, NULL, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+  g_assert_true (g_str_has_prefix (error->message, text));
+}
+
 static void
 on_made (GObject *object, GAsyncResult *result, gpointer data)
 {
@@ -261,6 +278,7 @@ main (int argc, char **argv)
   ADD (workers_wait_for_each_other);
   ADD (a_server_that_goes_is_an_error);
   ADD (strangers_are_dropped);
+  ADD (a_port_of_something_else_is_named);
   ADD (a_store_is_made_without_blocking);
   return g_test_run ();
 }
