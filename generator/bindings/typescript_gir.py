@@ -29,9 +29,9 @@ NEW = {
 # Classes that are made by new of C, whose arguments are no properties.
 MADE = {
     'ChainDataset', 'ConcatDataset', 'DeviceMesh', 'DistributedModule', 'FileStore', 'GraphedModule', 'ImageFolder',
-    'IndexSource', 'ModuleShards', 'PackedSequence', 'ParamGroup', 'Parameter', 'ProcessGroup', 'SharedMemory',
-    'ShardedOptimizer', 'SpectralNorm', 'StackDataset', 'TcpStore', 'TensorDataset', 'TransformerDecoder',
-    'TransformerEncoder', 'WeightedRandomSampler',
+    'IndexSource', 'ModuleShards', 'PackedSequence', 'ParamGroup', 'Parameter', 'PrefixStore', 'ProcessGroup',
+    'SharedMemory', 'ShardedOptimizer', 'SpectralNorm', 'StackDataset', 'TcpStore', 'TensorDataset',
+    'TransformerDecoder', 'TransformerEncoder', 'WeightedRandomSampler',
 }
 # Arguments of new that are properties of another name.
 RENAMED = {('Trainer', 'loss'): 'loss_module'}

@@ -146,6 +146,15 @@ const ELSEWHERE = {
 const OF_GROUPS = ['DeviceMesh', 'DistributedModule', 'ModuleShards', 'ShardedOptimizer'];
 const SCHEDULES = ['AveragedModel', 'CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
 
+tap.add('a_part_of_a_store_needs_the_store', () => {
+    const store = new GTorch.HashStore();
+    tap.equal(new GTorch.PrefixStore('p', store).store, store);
+    tap.equal(new GTorch.PrefixStore({prefix: 'p', store, timeout: 3}).timeout, 3);
+    tap.throws(() => new GTorch.PrefixStore('p', null), error => /store may not be null/.test(error.message));
+    tap.throws(() => new GTorch.PrefixStore('p'), isRefused('store is missing'));
+    tap.throws(() => new GTorch.PrefixStore(), isRefused('prefix is missing'));
+});
+
 tap.add('objects_are_made_of_what_the_functions_new_take', () => {
     const {WRITABLE} = GObject.ParamFlags;
     const found = typelib.callables().filter(({owner, name, args}) => {
@@ -221,7 +230,7 @@ function isRefused(key) {
 
 tap.add('properties_of_all_classes_refuse_values_that_gjs_would_convert', () => {
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
-    const made = {...BY_FUNCTION, ...ELSEWHERE};
+    const made = {...BY_FUNCTION, ...ELSEWHERE, PrefixStore: {prefix: 'p', store: new GTorch.HashStore()}};
     const untested = new Set();
     let [nSet, nMade] = [0, 0];
 

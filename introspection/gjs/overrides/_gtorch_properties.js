@@ -318,6 +318,10 @@ const MADE = {
         make: ({root, transform = null, mode = GTorch.ImageMode.RGB, cancellable = null}) =>
             GTorch.ImageFolder.new(root, transform, mode, cancellable),
     },
+    PrefixStore: {
+        args: [{name: 'prefix', required: true}, {name: 'store', required: true}],
+        make: ({prefix, store}) => GTorch.PrefixStore.new(prefix, store),
+    },
     ProcessGroup: {
         args: [
             {name: 'backend', required: true}, {name: 'store'}, {name: 'rank'}, {name: 'world_size'},
