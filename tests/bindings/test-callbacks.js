@@ -671,4 +671,16 @@ tap.add('functions_with_promises_count_their_arguments', () => {
     }
 });
 
+tap.add('functions_that_exchange_gradients_give_tensors', () => {
+    const group = GTorch.ProcessGroup.new('mpi', null, -1, -1, 60, null);
+    for (const [value, text] of [[5, 'number 5'], [undefined, 'undefined'], [null, 'null']]) {
+        const net = GTorch.DistributedModule.new(nn.Linear(1, 1, {device: 'cpu'}), group, 25, false, false);
+        net.register_comm_hook(() => value);
+        const sum = net.forward(GTorch.ones([1, 1], {device: 'cpu'})).sum();
+        tap.throws(() => sum.backward(), error =>
+            error.message.includes(`register_comm_hook: the hook gave ${text}, not a tensor`) &&
+            !error.message.includes('or nothing'));
+    }
+});
+
 tap.run();

@@ -237,7 +237,7 @@ function overrideCommHook(prototype) {
     prototype[name] = convert.counted(name, function (hook) {
         const func = convert.plainFunction(name, hook);
         return method.call(this, bucket =>
-            noting(() => tensorOrNothing(name, convert.finished(name, func(bucket)))));
+            noting(() => mustBeTensor(`${name}: the hook`, convert.finished(name, func(bucket)))));
     });
 }
 
