@@ -630,7 +630,8 @@ gtorch_process_group_create_finish (GAsyncResult *result, GError **error)
 
 /* Sets rank to that of this process among them, -1 if it is not. */
 static gboolean
-check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank, GError **error)
+check_ranks (GTorchProcessGroup *self, const gchar *who, const gint64 *ranks, gsize n, gint *rank,
+             GError **error)
 {
   gsize i, k;
 
@@ -640,16 +641,15 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
       if (ranks[i] < 0 || ranks[i] >= self->size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("process_group_new_part: rank %" PRId64
-                          " is out of range for %d processes"),
-                       ranks[i], self->size);
+                       _ ("%s: rank %" PRId64 " is out of range for %d processes"), who, ranks[i],
+                       self->size);
           return FALSE;
         }
       for (k = 0; k < i; k++)
         if (ranks[k] == ranks[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("process_group_new_part: rank %" PRId64 " is named twice"), ranks[i]);
+                         _ ("%s: rank %" PRId64 " is named twice"), who, ranks[i]);
             return FALSE;
           }
       if (ranks[i] == self->rank)
@@ -700,7 +700,8 @@ gtorch_process_group_make_part (GTorchProcessGroup *self, const gint64 *ranks, g
   if (world == NULL
       || !gtorch_group_calls_check (self, GTORCH_GROUP_LANE_COLLECTIVES, "process_group_new_part",
                                     error)
-      || !check_timeout (timeout, error) || !check_ranks (self, ranks, n_ranks, &rank, error))
+      || !check_timeout (timeout, error)
+      || !check_ranks (self, "process_group_new_part", ranks, n_ranks, &rank, error))
     return NULL;
   if (n_ranks == 0)
     {
@@ -776,16 +777,13 @@ gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded, g
                         NULL);
   if (self->engine == NULL)
     return (gpointer) gtorch_process_group_get_engine (self, "process_group_shrink", error);
+  if (!check_ranks (self, "process_group_shrink", excluded, n_excluded, &own, error))
+    return NULL;
   if (self->klass->abort == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("process_group_shrink: the backend %s cannot go on without a rank"),
                    self->klass->name);
-      return NULL;
-    }
-  if (!check_ranks (self, excluded, n_excluded, &own, error))
-    {
-      g_prefix_error (error, "process_group_shrink: ");
       return NULL;
     }
   if (n_excluded == 0 || own >= 0)
