@@ -790,11 +790,12 @@ job_free (gpointer data)
 
 /* --- enqueueing --- */
 
-/* Puts the stream's further work behind the current stream's, and behind other work that has written the
- * tensors. */
+/* Puts the stream's further work behind other work that has written the tensors; it is behind the current
+ * stream's already. */
 static gboolean
 order (GTorchStream *stream, GPtrArray *impls, GError **error)
 {
+  const GTorchStream *current = gtorch_current_stream (stream->device);
   guint i;
 
   for (i = 0; i < impls->len; i++)
@@ -802,7 +803,9 @@ order (GTorchStream *stream, GPtrArray *impls, GError **error)
       GTorchStorage *storage = ((GTorchImpl *) impls->pdata[i])->storage;
 
       if (!gtorch_stream_check_operand (stream, storage, error)
-          || (storage->writer != stream->timeline && !gtorch_storage_wait (storage, error)))
+          || (storage->writer != stream->timeline
+              && (current == NULL || storage->writer != current->timeline)
+              && !gtorch_storage_wait (storage, error)))
         return FALSE;
       gtorch_stream_enqueue_copies (stream, storage);
     }
@@ -836,6 +839,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
       is_message (collective)
           ? gtorch_mpi_messages_begin (self->messages, pair_of (collective), error)
           : self->stream;
+  GTorchWorkState *state = gtorch_work_get_state (work);
   guint64 seq;
   guint i;
   Job *job;
@@ -855,7 +859,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   g_atomic_int_inc (&n_jobs);
   g_weak_ref_init (&job->group, group);
   job->collective = g_steal_pointer (&owned);
-  job->work = gtorch_work_state_ref (gtorch_work_get_state (work));
+  job->work = gtorch_work_state_ref (state);
   job->timeout = gtorch_process_group_get_timeout (group);
   job->rank = self->rank;
   if (self->roll != NULL)
@@ -875,7 +879,8 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
         gtorch_storage_set_writer (storage, stream->timeline, seq);
       }
   }
-  return TRUE;
+  state->fence = gtorch_stream_record_fence (stream, 0, error);
+  return state->fence != NULL;
 }
 
 static gboolean
