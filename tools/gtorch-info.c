@@ -63,7 +63,7 @@ print_device (GTorchDevice *device, GTorchDevice *best)
            device_note (device, best));
   if (gtorch_device_get_device_type (device) == GTORCH_DEVICE_TYPE_CPU)
     {
-      g_print (_ ("          %u processors, %u threads\n"),
+      g_print (_ ("          processors: %u, threads: %u\n"),
                gtorch_device_get_n_multiprocessors (device), gtorch_get_num_threads ());
       return;
     }

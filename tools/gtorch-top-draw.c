@@ -378,7 +378,10 @@ draw_scalars (TopCanvas *canvas, TopProgram *program)
       }
   if (n > MAX_SCALARS && has_lines (canvas, 1))
     {
-      put_format (canvas, DIM, _ ("  and %u more numbers, which --json prints"), n - MAX_SCALARS);
+      put_format (canvas, DIM,
+                  g_dngettext (GETTEXT_PACKAGE, "  and %u more number, which --json prints",
+                               "  and %u more numbers, which --json prints", n - MAX_SCALARS),
+                  n - MAX_SCALARS);
       end_line (canvas);
     }
 }
@@ -391,8 +394,10 @@ draw_program (TopCanvas *canvas, TopProgram *program)
   if (is_file (canvas))
     end_line (canvas);
   put_format (canvas, BOLD, "%s", program->name != NULL ? program->name : program->bus_name);
-  put_format (canvas, PLAIN, _ (" (%u): GTorch %s, %u modules"), program->pid,
-              program->version != NULL ? program->version : "-", program->n_modules);
+  put_format (canvas, PLAIN,
+              g_dngettext (GETTEXT_PACKAGE, " (%u): GTorch %s, %u module",
+                           " (%u): GTorch %s, %u modules", program->n_modules),
+              program->pid, program->version != NULL ? program->version : "-", program->n_modules);
   end_line (canvas);
   if (program->devices != NULL)
     draw_allocators (canvas, program);

@@ -11,6 +11,7 @@ namespace GTorchMonitor {
     public class JsonReader : Object {
         const size_t MAX_NAME = 65536;          /* bytes */
         const uint64 MAX_TEXT = 4ULL << 30;     /* bytes */
+        const uint REPLACEMENT = 0xfffd;
         protected const int END = -1;
 
         private InputStream stream;
@@ -20,9 +21,10 @@ namespace GTorchMonitor {
         private size_t at;
         private size_t n;
         private uint64 before; /* bytes before the buffer */
+        private bool has_ended;
 
-        /* What is kept of a text is mended instead of refused: it is cut, and gets other characters for those
-         * that it cannot have. */
+        /* What is kept of a text is mended instead of refused: it is cut, and gets other characters for what
+         * is no UTF-8. */
         protected bool is_lenient;
 
         public JsonReader (InputStream stream, Cancellable? cancellable) {
@@ -34,6 +36,9 @@ namespace GTorchMonitor {
         protected void begin (OutputStream? copy) throws Error {
             stream = unpack ();
             this.copy = copy;
+            skip_space ();
+            if (peek () == END)
+                throw new ProfileError.INVALID (_("The trace is empty."));
         }
 
         private InputStream unpack () throws Error {
@@ -53,7 +58,13 @@ namespace GTorchMonitor {
         private bool fill () throws Error {
             before += n;
             at = 0;
-            n = stream.read (buffer, cancellable);
+            n = 0;
+            try {
+                n = stream.read (buffer, cancellable);
+            } catch (IOError.PARTIAL_INPUT error) {
+                throw new ProfileError.INVALID (_("The trace is compressed, and its end is missing."));
+            }
+            has_ended = n == 0;
             if (copy != null && n > 0)
                 copy.write_all (buffer[0:n], null, cancellable);
             if (before + n > MAX_TEXT)
@@ -92,6 +103,9 @@ namespace GTorchMonitor {
         }
 
         protected ProfileError wrong () {
+            if (has_ended)
+                return new ProfileError.INVALID (_("The trace ends at byte %s, in the middle of a value."),
+                                                 (before + at).to_string ());
             return new ProfileError.INVALID (_("Byte %s of the text is no JSON."),
                                              (before + at).to_string ());
         }
@@ -126,41 +140,56 @@ namespace GTorchMonitor {
             return unit;
         }
 
-        /* Behind \u. A text that is kept ends at a zero byte. */
-        private void read_unicode (StringBuilder? text) throws Error {
-            var unit = read_unit ();
-
-            if (unit >= 0xd800 && unit < 0xdc00) {
-                expect ('\\');
-                expect ('u');
-                var low = read_unit ();
-                if (low < 0xdc00 || low > 0xdfff)
-                    throw wrong ();
-                unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-            } else if (unit >= 0xdc00 && unit < 0xe000 || unit == 0 && text != null && !is_lenient) {
-                throw wrong ();
-            }
-            if (unit == 0)
-                unit = 0xfffd;
+        private void keep_character (StringBuilder? text, uint unit) throws Error {
             var bytes = ((unichar) unit).to_string ();
+
             for (var i = 0; i < bytes.length; i++)
                 keep (text, bytes[i]);
         }
 
-        private void read_escape (StringBuilder? text) throws Error {
+        /* Behind \u. JSON may have what texts here cannot: a zero, at which they end, and half of a pair of
+         * surrogates. There is the character for what cannot be shown in its place. */
+        private void read_unicode (StringBuilder? text) throws Error {
+            var unit = read_unit ();
+
+            while (unit >= 0xd800 && unit < 0xdc00) {
+                if (!accept ('\\')) {
+                    keep_character (text, REPLACEMENT);
+                    return;
+                }
+                if (!accept ('u')) {
+                    keep_character (text, REPLACEMENT);
+                    read_letter (text);
+                    return;
+                }
+                var low = read_unit ();
+                if (low >= 0xdc00 && low < 0xe000) {
+                    keep_character (text, 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00));
+                    return;
+                }
+                keep_character (text, REPLACEMENT);
+                unit = low;
+            }
+            keep_character (text, unit == 0 || unit >= 0xdc00 && unit < 0xe000 ? REPLACEMENT : unit);
+        }
+
+        private void read_letter (StringBuilder? text) throws Error {
             const string LETTERS = "\"\\/bfnrt";
             const string MEANINGS = "\"\\/\b\f\n\r\t";
 
-            if (accept ('u')) {
-                read_unicode (text);
-                return;
-            }
             for (var i = 0; i < LETTERS.length; i++)
                 if (accept (LETTERS[i])) {
                     keep (text, MEANINGS[i]);
                     return;
                 }
             throw wrong ();
+        }
+
+        private void read_escape (StringBuilder? text) throws Error {
+            if (accept ('u'))
+                read_unicode (text);
+            else
+                read_letter (text);
         }
 
         /* At the opening quote. A text that is not kept is not looked at as UTF-8. */

@@ -33,7 +33,7 @@ namespace GTorchMonitor {
             view.notify["stage"].connect (() => notify_property ("stage"));
             bar.margin_top = bar.margin_bottom = 6;
             bar.margin_start = bar.margin_end = 12;
-            bar.height_request = 36; /* what it has by base lines, or not, by which GTK computes two heights */
+            bar.height_request = 36; /* what it has by base lines or not: GTK computes two heights */
             bar.append (button);
             bar.append (label);
             bar.append (save);

@@ -78,7 +78,7 @@ namespace GTorchMonitor {
             return trace;
         }
 
-        /* The names of events are kept as they are, or the trace is refused. */
+        /* The names of events are kept whole, or the trace is refused. */
         private void read_member (string key, StringBuilder text) throws Error {
             var is_name = key == "name" || key == "cat" || key == "ph" || key == "dur";
 

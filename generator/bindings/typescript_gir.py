@@ -38,6 +38,8 @@ RENAMED = {('Trainer', 'loss'): 'loss_module'}
 # Functions that give a promise when they are called without a callback.
 AWAITED = 'Gio.AsyncReadyCallback'
 OPEN = '[name: string]: any;'
+# Functions of classes that refuse every function of JavaScript.
+REFUSED = {('Profiler', 'set_stack_func')}
 # TypeScript's own words, which are no names of parameters.
 WORDS = {'default', 'function', 'in', 'new', 'var', 'with', 'package', 'private', 'public', 'enum', 'this'}
 
@@ -254,7 +256,7 @@ class Namespace:
         hand = self.hand.get(name, set()).union(*(self.hand.get(parent, set()) for parent in parents))
         own, lines = set(), []
         for key, kind, wide, is_fixed in self.properties(node):
-            if key in hand or key in above or key in self.operations:
+            if key in hand or key in above or 'Tensor' in (name, *parents) and key in self.operations:
                 continue
             own.add(key)
             if wide is None:
@@ -282,7 +284,8 @@ class Namespace:
         if any(e.get('name') == 'Gio.ListModel' for e in node.findall(CORE + 'implements')):
             lines += ['get_n_items(): number;', 'get_item(position: number): any;']
         for function in (*node.findall(CORE + 'constructor'), *node.findall(CORE + 'function')):
-            if function.get('introspectable') == '0' or function.get('moved-to'):
+            is_refused = (name, function.get('name')) in REFUSED
+            if function.get('introspectable') == '0' or function.get('moved-to') or is_refused:
                 continue
             lines += self.signatures(node, function, 'static ')
             if parents:

@@ -290,6 +290,17 @@ gtorch_exporter_new (const gchar *name)
   return g_object_new (GTORCH_TYPE_EXPORTER, "name", name, NULL);
 }
 
+/* The name of new (), which has no errors. */
+static gboolean
+check_start (GTorchExporter *self, GError **error)
+{
+  if (!check_name ("exporter_start", self->export->program, error)
+      || !gtorch_log_lock (GTORCH_LOG (self), "exporter_start", error))
+    return FALSE;
+  gtorch_log_unlock (GTORCH_LOG (self));
+  return TRUE;
+}
+
 /**
  * gtorch_exporter_start:
  * @self: an exporter
@@ -300,8 +311,8 @@ gtorch_exporter_new (const gchar *name)
  *
  * Waits for the bus, for a millisecond or so if it runs; [method@Exporter.start_async] does not.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if it is started already, or with the error of the bus,
- *   such as that there is none
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if it is started already or has an empty name, or with
+ *   the error of the bus, such as that there is none
  *
  * Since: 0.1
  */
@@ -310,10 +321,8 @@ gtorch_exporter_start (GTorchExporter *self, GCancellable *cancellable, GError *
 {
   g_return_val_if_fail (GTORCH_IS_EXPORTER (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  if (g_cancellable_set_error_if_cancelled (cancellable, error)
-      || !gtorch_log_lock (GTORCH_LOG (self), "exporter_start", error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !check_start (self, error))
     return FALSE;
-  gtorch_log_unlock (GTORCH_LOG (self));
   return gtorch_export_start (self->export, cancellable, error);
 }
 
@@ -351,12 +360,11 @@ gtorch_exporter_start_async (GTorchExporter *self, GCancellable *cancellable,
   task = gtorch_task_new (self, gtorch_exporter_start_async, cancellable, callback, user_data);
   if (g_task_return_error_if_cancelled (task))
     return;
-  if (!gtorch_log_lock (GTORCH_LOG (self), "exporter_start", &error))
+  if (!check_start (self, &error))
     {
       g_task_return_error (task, error);
       return;
     }
-  gtorch_log_unlock (GTORCH_LOG (self));
   g_task_set_task_data (task, gtorch_export_ref (self->export),
                         (GDestroyNotify) gtorch_export_unref);
   g_task_run_in_thread (task, start_in_thread);

@@ -17,6 +17,7 @@
 #include "device/gtorch-device-private.h"
 #include "profiler/gtorch-profile-buffer-private.h"
 #include "profiler/gtorch-profile-list-private.h"
+#include "profiler/gtorch-profiler-plan-private.h"
 #include "stream/gtorch-stream.h"
 
 /**
@@ -38,6 +39,9 @@
  * of the steps are recorded that the program tells of by [method@Profiler.step], and
  * [signal@Profiler::trace-ready] is emitted after each part. Otherwise everything is, from start to stop.
  *
+ * Properties count from the next [method@Profiler.start] on: what they are set to while the profiler is
+ * started changes nothing before.
+ *
  * One profiler at a time can record in a process. It sees all threads, and threads may share it: while one
  * of them starts it, stops it or goes to the next step, others that do so wait, and what reads a profile
  * reads the one that was finished last.
@@ -48,22 +52,22 @@ struct _GTorchProfiler
 {
   GObject parent_instance;
   GRecMutex turn; /* of what starts, steps and stops; handlers of the signal may do so, too */
-  guint activities;
-  gboolean record_shapes, profile_memory, with_stack, with_flops, with_modules, acc_events;
-  gint64 wait, warmup, active, repeat, skip_first;
-  gboolean skip_first_wait;
-  GTorchProfilerScheduleFunc schedule;
-  gpointer schedule_data;
-  GDestroyNotify schedule_destroy;
+  GTorchProfilerPlan chosen; /* the properties */
+  GTorchProfilerPlan plan;   /* what they were when it was started */
+  GTorchProfilerSchedule *schedule;
+  gboolean is_asking; /* the schedule */
   gboolean is_started;
-  GTorchProfilerAction action; /* atomic */
-  guint64 step, step_range;    /* step: atomic */
+  guint64 n_changes;            /* of what is done: starts, steps and stops */
+  GTorchProfilerAction action;  /* atomic; of the present step */
+  GTorchProfilerAction present; /* what is going on; NONE while handlers of the signal run */
+  guint64 step, step_range;     /* step: atomic */
   gchar *step_name;
   GTorchProfilerGpuSource gpu_source;
-  const gchar *gpu_message; /* atomic, and of all time: others may read it meanwhile */
-  GTorchTrace *trace;       /* under the lock */
-  GPtrArray *earlier;       /* under the lock; traces that are kept */
-  GHashTable *metadata;     /* under the lock; JSON by key */
+  const gchar *gpu_message;       /* atomic, and of all time: others may read it meanwhile */
+  GTorchTrace *trace;             /* under the lock */
+  GTorchProfileSettings settings; /* under the lock; of the trace */
+  GPtrArray *earlier;             /* under the lock; traces that are kept */
+  GHashTable *metadata;           /* under the lock; JSON by key */
 };
 
 G_DEFINE_TYPE (GTorchProfiler, gtorch_profiler, G_TYPE_OBJECT)
@@ -88,7 +92,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "activities", GTORCH_FIELD_FLAGS, GTORCH_FIELD (GTorchProfiler, activities),
+  { "activities", GTORCH_FIELD_FLAGS, GTORCH_FIELD (GTorchProfiler, chosen.activities),
     GTORCH_PROFILER_CPU | GTORCH_PROFILER_CUDA, gtorch_profiler_activities_get_type,
     GTORCH_FIELD_SETTING },
   /**
@@ -98,7 +102,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "record-shapes", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, record_shapes),
+  { "record-shapes", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.record_shapes),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:profile-memory:
@@ -107,7 +111,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "profile-memory", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, profile_memory),
+  { "profile-memory", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.profile_memory),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:with-stack:
@@ -117,7 +121,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "with-stack", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_stack),
+  { "with-stack", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.with_stack),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:with-flops:
@@ -127,7 +131,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "with-flops", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_flops),
+  { "with-flops", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.with_flops),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:with-modules:
@@ -139,7 +143,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "with-modules", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, with_modules),
+  { "with-modules", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.with_modules),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:acc-events:
@@ -150,7 +154,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "acc-events", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, acc_events),
+  { "acc-events", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.acc_events),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:wait:
@@ -159,7 +163,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "wait", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, wait),
+  { "wait", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, chosen.wait),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:warmup:
@@ -168,7 +172,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "warmup", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, warmup),
+  { "warmup", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, chosen.warmup),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:active:
@@ -177,7 +181,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "active", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, active),
+  { "active", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, chosen.active),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:repeat:
@@ -186,7 +190,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "repeat", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, repeat),
+  { "repeat", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, chosen.repeat),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:skip-first:
@@ -195,7 +199,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "skip-first", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, skip_first),
+  { "skip-first", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchProfiler, chosen.skip_first),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:skip-first-wait:
@@ -204,7 +208,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "skip-first-wait", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, skip_first_wait),
+  { "skip-first-wait", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchProfiler, chosen.skip_first_wait),
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchProfiler:action:
@@ -251,7 +255,7 @@ static GTorchProfiler *recorder; /* under the lock; the one that records */
 static gint64 begun;             /* of the one that records: when what counts began */
 
 static gboolean
-take_turn (GTorchProfiler *self, GError **error)
+take_turn (GTorchProfiler *self, const gchar *what, GError **error)
 {
   gboolean success;
 
@@ -262,8 +266,10 @@ take_turn (GTorchProfiler *self, GError **error)
   g_mutex_unlock (&lock);
   if (!success)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("profiler: another one is recording, and there can be one at a time in a "
-                    "process: stop that one, or drop it"));
+                 _ ("%s: another profiler is recording, and there can be one at a time in a "
+                    "process: "
+                    "stop that one, or drop it"),
+                 what);
   return success;
 }
 
@@ -308,7 +314,7 @@ begin_gpu (GTorchProfiler *self)
 
   set_source (self, GTORCH_PROFILER_GPU_NONE);
   set_message (self, NULL);
-  if ((self->activities & GTORCH_PROFILER_CUDA) == 0 || tracer == NULL
+  if ((self->plan.activities & GTORCH_PROFILER_CUDA) == 0 || tracer == NULL
       || gtorch_backends[tracer->device_type]->count (NULL) == 0)
     return;
   if (tracer->begin (&why))
@@ -325,17 +331,17 @@ begin_gpu (GTorchProfiler *self)
 
 /* Begins to record; nothing of before is in the buffers. */
 static gboolean
-prepare (GTorchProfiler *self, GError **error)
+prepare (GTorchProfiler *self, const gchar *what, GError **error)
 {
   guint flags = GTORCH_TRACE_HOST;
 
-  if (!take_turn (self, error))
+  if (!take_turn (self, what, error))
     return FALSE;
-  flags |= self->record_shapes ? GTORCH_TRACE_SHAPES : 0;
-  flags |= self->profile_memory ? GTORCH_TRACE_MEMORY : 0;
-  flags |= self->with_stack ? GTORCH_TRACE_STACK : 0;
-  flags |= self->with_flops ? GTORCH_TRACE_FLOPS : 0;
-  flags |= self->with_modules || self->with_stack ? GTORCH_TRACE_MODULES : 0;
+  flags |= self->plan.record_shapes ? GTORCH_TRACE_SHAPES : 0;
+  flags |= self->plan.profile_memory ? GTORCH_TRACE_MEMORY : 0;
+  flags |= self->plan.with_stack ? GTORCH_TRACE_STACK : 0;
+  flags |= self->plan.with_flops ? GTORCH_TRACE_FLOPS : 0;
+  flags |= self->plan.with_modules || self->plan.with_stack ? GTORCH_TRACE_MODULES : 0;
   begin_gpu (self);
   gtorch_profile_buffers_take (NULL, NULL);
   gtorch_profile_buffers_set_flags (flags, self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES,
@@ -400,12 +406,14 @@ end_trace (GTorchProfiler *self)
   guint64 n_lost = 0;
   gint64 end;
 
+  self->present = GTORCH_PROFILER_ACTION_NONE;
   gtorch_profile_buffers_set_flags (0, FALSE, FALSE);
   end = gtorch_profile_now ();
   wait_for_devices ();
   builder = gtorch_trace_builder_new ();
-  gtorch_profile_buffers_take (self->activities & GTORCH_PROFILER_CPU ? gtorch_trace_builder_add_raw
-                                                                      : NULL,
+  gtorch_profile_buffers_take (self->plan.activities & GTORCH_PROFILER_CPU
+                                   ? gtorch_trace_builder_add_raw
+                                   : NULL,
                                builder);
   if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
     n_lost = gtorch_gpu_tracer->end (gtorch_trace_builder_add_activity, builder);
@@ -415,7 +423,10 @@ end_trace (GTorchProfiler *self)
   g_mutex_lock (&lock);
   former = self->trace;
   self->trace = gtorch_trace_ref (trace);
-  if (!self->acc_events)
+  self->settings = (GTorchProfileSettings){ self->plan.record_shapes, self->plan.profile_memory,
+                                            self->plan.with_stack, self->plan.with_flops,
+                                            self->plan.with_modules };
+  if (!self->plan.acc_events)
     dropped = g_steal_pointer (&self->earlier);
   else if (former != NULL)
     {
@@ -432,6 +443,7 @@ end_trace (GTorchProfiler *self)
 static void
 drop_trace (GTorchProfiler *self)
 {
+  self->present = GTORCH_PROFILER_ACTION_NONE;
   gtorch_profile_buffers_set_flags (0, FALSE, FALSE);
   if (self->gpu_source == GTORCH_PROFILER_GPU_ACTIVITIES)
     gtorch_gpu_tracer->end (NULL, NULL);
@@ -451,94 +463,19 @@ end_and_tell (GTorchProfiler *self)
 static gboolean
 has_schedule (GTorchProfiler *self)
 {
-  return self->schedule != NULL || self->active != 0;
+  return self->schedule != NULL || self->plan.active != 0;
 }
 
 static gboolean
-check_schedule (GTorchProfiler *self, GError **error)
+find_action (GTorchProfiler *self, const GTorchProfilerPlan *plan, guint64 step,
+             GTorchProfilerAction *action, const gchar *what, GError **error)
 {
-  const struct
-  {
-    const gchar *name;
-    gint64 value;
-  } counts[] = { { "wait", self->wait },
-                 { "warmup", self->warmup },
-                 { "active", self->active },
-                 { "repeat", self->repeat },
-                 { "skip_first", self->skip_first } };
-  gint64 total;
-  guint i;
+  gboolean success;
 
-  for (i = 0; i < G_N_ELEMENTS (counts); i++)
-    if (counts[i].value < 0)
-      {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("profiler: %s is %" PRId64 ", it must be at least 0"), counts[i].name,
-                     counts[i].value);
-        return FALSE;
-      }
-  if (__builtin_add_overflow (self->wait, self->warmup, &total)
-      || __builtin_add_overflow (total, self->active, &total))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("profiler: wait %" PRId64 ", warmup %" PRId64 " and active %" PRId64
-                      " are too many steps for a cycle"),
-                   self->wait, self->warmup, self->active);
-      return FALSE;
-    }
-  if ((self->activities & (GTORCH_PROFILER_CPU | GTORCH_PROFILER_CUDA)) != 0)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("profiler: activities is %u, it must have CPU or CUDA"), self->activities);
-  return FALSE;
-}
-
-static GTorchProfilerAction
-action_of (GTorchProfiler *self, guint64 step, GError **error)
-{
-  guint64 n_steps, at;
-
-  if (self->schedule != NULL)
-    return self->schedule (step, self->schedule_data, error);
-  if (self->active == 0)
-    return GTORCH_PROFILER_ACTION_RECORD;
-  if (step < (guint64) self->skip_first)
-    return GTORCH_PROFILER_ACTION_NONE;
-  step -= self->skip_first;
-  if (self->skip_first_wait)
-    step += self->wait;
-  n_steps = self->wait + self->warmup + self->active;
-  if (self->repeat > 0 && step / n_steps >= (guint64) self->repeat)
-    return GTORCH_PROFILER_ACTION_NONE;
-  at = step % n_steps;
-  if (at < (guint64) self->wait)
-    return GTORCH_PROFILER_ACTION_NONE;
-  if (at < (guint64) (self->wait + self->warmup))
-    return GTORCH_PROFILER_ACTION_WARMUP;
-  return at < n_steps - 1 ? GTORCH_PROFILER_ACTION_RECORD : GTORCH_PROFILER_ACTION_RECORD_AND_SAVE;
-}
-
-static gboolean
-find_action (GTorchProfiler *self, guint64 step, GTorchProfilerAction *action, GError **error)
-{
-  GError *local = NULL;
-  const GTorchProfilerAction found = action_of (self, step, &local);
-
-  if (local != NULL)
-    {
-      g_propagate_error (error, local);
-      return FALSE;
-    }
-  if ((guint) found > GTORCH_PROFILER_ACTION_RECORD_AND_SAVE)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("profiler: the schedule says %d for step %" PRIu64
-                      ", which is not an action, they are 0 to %d"),
-                   (gint) found, step, GTORCH_PROFILER_ACTION_RECORD_AND_SAVE);
-      return FALSE;
-    }
-  *action = found;
-  return TRUE;
+  self->is_asking = TRUE;
+  success = gtorch_profiler_plan_find_action (plan, self->schedule, step, action, what, error);
+  self->is_asking = FALSE;
+  return success;
 }
 
 static void
@@ -553,28 +490,30 @@ records (GTorchProfilerAction action)
   return action >= GTORCH_PROFILER_ACTION_RECORD;
 }
 
-/* Goes on to the action. The end of a profile that is to be saved comes first, so that its handlers find
- * it. */
-static gboolean
-go_on (GTorchProfiler *self, GTorchProfilerAction former, GTorchProfilerAction action,
-       GError **error)
+/* Ends what does not go on in the next action. Handlers of the signal may do anything with the profiler: stop
+ * it, go on to a step of their own, or drop it. */
+static void
+leave_action (GTorchProfiler *self, GTorchProfilerAction next)
 {
+  const GTorchProfilerAction former = self->present;
+
   if (former == GTORCH_PROFILER_ACTION_RECORD_AND_SAVE)
-    {
-      end_and_tell (self);
-      former = GTORCH_PROFILER_ACTION_NONE;
-    }
-  else if (records (former) && !records (action)) /* a schedule that drops what it has recorded */
-    {
-      end_trace (self);
-      former = GTORCH_PROFILER_ACTION_NONE;
-    }
-  else if (former == GTORCH_PROFILER_ACTION_WARMUP && action == GTORCH_PROFILER_ACTION_NONE)
+    end_and_tell (self);
+  else if (records (former) && !records (next)) /* a schedule that drops what it has recorded */
+    end_trace (self);
+  else if (former == GTORCH_PROFILER_ACTION_WARMUP && next == GTORCH_PROFILER_ACTION_NONE)
     drop_trace (self);
+}
+
+static gboolean
+enter_action (GTorchProfiler *self, GTorchProfilerAction action, const gchar *what, GError **error)
+{
+  const GTorchProfilerAction former = self->present;
 
   if (former == GTORCH_PROFILER_ACTION_NONE && action != GTORCH_PROFILER_ACTION_NONE
-      && !prepare (self, error))
+      && !prepare (self, what, error))
     return FALSE;
+  self->present = action;
   if (!records (former) && records (action))
     begin_trace ();
   return TRUE;
@@ -607,6 +546,7 @@ gtorch_profiler_dispose (GObject *object)
 {
   GTorchProfiler *self = GTORCH_PROFILER (object);
 
+  end_step (self);
   if (has_turn (self))
     drop_trace (self);
   self->is_started = FALSE;
@@ -618,9 +558,7 @@ gtorch_profiler_finalize (GObject *object)
 {
   GTorchProfiler *self = GTORCH_PROFILER (object);
 
-  if (self->schedule_destroy != NULL)
-    self->schedule_destroy (self->schedule_data);
-  g_free (self->step_name);
+  g_clear_pointer (&self->schedule, gtorch_profiler_schedule_unref);
   g_rec_mutex_clear (&self->turn);
   g_clear_pointer (&self->trace, gtorch_trace_unref);
   g_clear_pointer (&self->earlier, g_ptr_array_unref);
@@ -646,6 +584,10 @@ gtorch_profiler_class_init (GTorchProfilerClass *klass)
    *
    * It is emitted in the thread that calls [method@Profiler.step] or [method@Profiler.stop]. The profile is
    * the profiler's until the next one is finished.
+   *
+   * Nothing is recorded while handlers run. They may call [method@Profiler.stop], after which nothing more is
+   * recorded and the signal is not emitted again; or [method@Profiler.step], which skips the step that would
+   * have begun; or drop the profiler.
    *
    * Since: 0.1
    */
@@ -685,7 +627,9 @@ gtorch_profiler_new (void)
  * Lets a function decide what is done in each step, in place of [property@Profiler:active] and the properties
  * beside it.
  *
- * It is called by [method@Profiler.start] and [method@Profiler.step], which fail with its error.
+ * It is called by [method@Profiler.start] and [method@Profiler.step], which fail with its error. It must not
+ * call these or [method@Profiler.stop] of the same profiler, which fail then. Of a profiler that is started,
+ * the function decides from the next step on.
  *
  * Since: 0.1
  */
@@ -693,17 +637,24 @@ void
 gtorch_profiler_set_schedule_func (GTorchProfiler *self, GTorchProfilerScheduleFunc func,
                                    gpointer user_data, GDestroyNotify destroy)
 {
-  GDestroyNotify former;
-  gpointer former_data;
+  g_autoptr (GTorchProfilerSchedule) former = NULL; /* whose end is told without the turn */
+  g_autoptr (GRecMutexLocker) locker = NULL;
 
   g_return_if_fail (GTORCH_IS_PROFILER (self));
-  former = self->schedule_destroy;
-  former_data = self->schedule_data;
-  self->schedule = func;
-  self->schedule_data = user_data;
-  self->schedule_destroy = destroy;
-  if (former != NULL)
-    former (former_data);
+  locker = g_rec_mutex_locker_new (&self->turn);
+  former = self->schedule;
+  self->schedule = func != NULL ? gtorch_profiler_schedule_new (func, user_data, destroy) : NULL;
+}
+
+static gboolean
+check_caller (GTorchProfiler *self, const gchar *what, GError **error)
+{
+  if (self->is_asking)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: the function that decides what is done in a step cannot start, step or "
+                    "stop its profiler"),
+                 what);
+  return !self->is_asking;
 }
 
 /**
@@ -724,33 +675,46 @@ gtorch_profiler_set_schedule_func (GTorchProfiler *self, GTorchProfilerScheduleF
 gboolean
 gtorch_profiler_start (GTorchProfiler *self, GError **error)
 {
+  g_autoptr (GTorchProfiler) held = NULL; /* a function of the program's may drop the last one */
   g_autoptr (GRecMutexLocker) locker = NULL;
+  GTorchProfilerPlan plan;
   GTorchProfilerAction action;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  held = g_object_ref (self);
   locker = g_rec_mutex_locker_new (&self->turn);
+  if (!check_caller (self, "profiler_start", error))
+    return FALSE;
   if (self->is_started)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("profiler: it was started already, at step %" PRIu64), self->step);
+                   _ ("%s: the profiler was started already, at step %" PRIu64), "profiler_start",
+                   self->step);
       return FALSE;
     }
-  if (!check_schedule (self, error) || !find_action (self, self->step, &action, error)
-      || !go_on (self, GTORCH_PROFILER_ACTION_NONE, action, error))
+  plan = self->chosen;
+  if (!gtorch_profiler_plan_check (&plan, "profiler_start", error)
+      || !find_action (self, &plan, self->step, &action, "profiler_start", error))
+    return FALSE;
+  self->plan = plan;
+  if (!enter_action (self, action, "profiler_start", error))
     return FALSE;
   self->is_started = TRUE;
+  self->n_changes++;
   set_action (self, action);
   begin_step (self);
   return TRUE;
 }
 
 static gboolean
-check_started (GTorchProfiler *self, GError **error)
+check_started (GTorchProfiler *self, const gchar *what, GError **error)
 {
-  if (self->is_started)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("profiler: it was not started"));
-  return FALSE;
+  if (!check_caller (self, what, error))
+    return FALSE;
+  if (!self->is_started)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the profiler was not started"),
+                 what);
+  return self->is_started;
 }
 
 /**
@@ -768,22 +732,30 @@ check_started (GTorchProfiler *self, GError **error)
 gboolean
 gtorch_profiler_step (GTorchProfiler *self, GError **error)
 {
+  g_autoptr (GTorchProfiler) held = NULL;
   g_autoptr (GRecMutexLocker) locker = NULL;
-  GTorchProfilerAction former, action;
-  gboolean success;
+  GTorchProfilerAction action;
+  gboolean success = TRUE;
+  guint64 n_changes;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  held = g_object_ref (self);
   locker = g_rec_mutex_locker_new (&self->turn);
-  former = self->action;
-  if (!check_started (self, error) || !find_action (self, self->step + 1, &action, error))
+  if (!check_started (self, "profiler_step", error)
+      || !find_action (self, &self->plan, self->step + 1, &action, "profiler_step", error))
     return FALSE;
   end_step (self);
   __atomic_store_n (&self->step, self->step + 1, __ATOMIC_RELAXED);
   set_action (self, action);
-  success = go_on (self, former, action, error);
-  if (!success)
-    set_action (self, GTORCH_PROFILER_ACTION_NONE);
-  begin_step (self);
+  n_changes = ++self->n_changes;
+  leave_action (self, action);
+  if (self->n_changes == n_changes) /* otherwise a handler has decided how it goes on */
+    {
+      success = enter_action (self, action, "profiler_step", error);
+      if (!success)
+        set_action (self, GTORCH_PROFILER_ACTION_NONE);
+      begin_step (self);
+    }
   g_object_notify (G_OBJECT (self), "step-number");
   return success;
 }
@@ -802,20 +774,21 @@ gtorch_profiler_step (GTorchProfiler *self, GError **error)
 gboolean
 gtorch_profiler_stop (GTorchProfiler *self, GError **error)
 {
+  g_autoptr (GTorchProfiler) held = NULL;
   g_autoptr (GRecMutexLocker) locker = NULL;
-  GTorchProfilerAction former;
 
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
+  held = g_object_ref (self);
   locker = g_rec_mutex_locker_new (&self->turn);
-  if (!check_started (self, error))
+  if (!check_started (self, "profiler_stop", error))
     return FALSE;
   end_step (self);
-  former = self->action;
   self->is_started = FALSE;
+  self->n_changes++;
   set_action (self, GTORCH_PROFILER_ACTION_NONE);
-  if (records (former))
+  if (records (self->present))
     end_and_tell (self);
-  else if (former == GTORCH_PROFILER_ACTION_WARMUP)
+  else if (self->present == GTORCH_PROFILER_ACTION_WARMUP)
     drop_trace (self);
   return TRUE;
 }
@@ -916,8 +889,9 @@ gtorch_profiler_dup_metadata (GTorchProfiler *self)
 void
 gtorch_profiler_get_settings (GTorchProfiler *self, GTorchProfileSettings *settings)
 {
-  *settings = (GTorchProfileSettings){ self->record_shapes, self->profile_memory, self->with_stack,
-                                       self->with_flops, self->with_modules };
+  g_mutex_lock (&lock);
+  *settings = self->settings;
+  g_mutex_unlock (&lock);
 }
 
 GPtrArray *

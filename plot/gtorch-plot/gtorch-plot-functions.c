@@ -32,11 +32,11 @@ gtorch_plot_check_matrix (const gchar *op, GTorchTensor *matrix, const gchar *co
                  _ ("%s: the shape %s has not two dimensions"), op, text);
   else if (row_names != NULL && count_names (row_names) != shape[0])
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                 _ ("%s: there are %u names for the %" PRId64 " rows"), op, count_names (row_names),
-                 shape[0]);
+                 _ ("%s: the number of names is %u, and that of rows %" PRId64), op,
+                 count_names (row_names), shape[0]);
   else if (column_names != NULL && count_names (column_names) != shape[1])
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                 _ ("%s: there are %u names for the %" PRId64 " columns"), op,
+                 _ ("%s: the number of names is %u, and that of columns %" PRId64), op,
                  count_names (column_names), shape[1]);
   else
     return TRUE;
@@ -73,8 +73,8 @@ gtorch_plot_lines (GTorchTensor **tensors, gsize n_tensors, const gchar *const *
   if (labels != NULL && count_names (labels) != n_tensors)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("plot_lines: there are %u labels for %zu lines"), count_names (labels),
-                   n_tensors);
+                   _ ("plot_lines: the number of labels is %u, and that of lines %zu"),
+                   count_names (labels), n_tensors);
       return NULL;
     }
   figure = gtorch_plot_figure_new ();
@@ -220,8 +220,8 @@ gtorch_plot_images (GTorchTensor *images, guint n_columns, const gchar *const *t
   if (titles != NULL && count_names (titles) != n)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: there are %u titles for %" PRId64 " images"), op, count_names (titles),
-                   n);
+                   _ ("%s: the number of titles is %u, and that of images %" PRId64), op,
+                   count_names (titles), n);
       return NULL;
     }
   n_columns = n_columns > 0 ? MIN (n_columns, MAX_CELLS) : MAX (1, (guint) ceil (sqrt (n)));

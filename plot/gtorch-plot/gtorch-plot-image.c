@@ -425,8 +425,8 @@ check_names (const gchar *op, const gchar *what, gchar **names, gsize n, GError 
 
   if (names == NULL || n == 0 || n_names == n)
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE, _ ("%s: there are %u names for the %zu %s"),
-               op, n_names, n, _ (what));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: the number of names is %u, and that of %s %zu"), op, n_names, _ (what), n);
   return FALSE;
 }
 

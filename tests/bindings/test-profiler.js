@@ -132,8 +132,56 @@ tap.add('functions_may_be_schedules', () => {
     profiler.stop();
 });
 
+tap.add('handlers_may_stop_the_profiler', () => {
+    const profiler = new GTorch.Profiler({active: 1});
+    let nReady = 0;
+    profiler.connect('trace-ready', () => {
+        nReady++;
+        profiler.stop();
+    });
+    profiler.start();
+    GTorch.ones([2]).exp();
+    profiler.step();
+    tap.equal(nReady, 1);
+    tap.equal(GTorch.is_profiling(), false);
+    tap.equal(profiler.action, GTorch.ProfilerAction.NONE);
+    tap.equal(rows(profiler.key_averages()).find(row => row.key === 'exp').count, 1);
+    refused(() => profiler.stop(), /profiler_stop: the profiler was not started/);
+    const other = new GTorch.Profiler();
+    other.start();
+    refused(() => profiler.start(), /profiler_start: another profiler is recording/);
+    other.stop();
+});
+
+tap.add('functions_of_schedules_cannot_stop_the_profiler', () => {
+    const profiler = new GTorch.Profiler();
+    profiler.set_schedule_func(step => {
+        if (step === 1)
+            profiler.stop();
+        return GTorch.ProfilerAction.RECORD;
+    });
+    profiler.start();
+    refused(() => profiler.step(), /profiler_stop: the function .* cannot start, step or stop/);
+    profiler.stop();
+});
+
+tap.add('properties_count_from_the_next_start_on', () => {
+    const profiler = new GTorch.Profiler();
+    const shapes = () => rows(profiler.events()).find(row => row.key === 'exp').input_shapes;
+    profiler.start();
+    profiler.record_shapes = true;
+    GTorch.ones([2]).exp();
+    profiler.stop();
+    tap.equal(String(shapes()), '');
+    profiler.start();
+    profiler.record_shapes = false;
+    GTorch.ones([2]).exp();
+    profiler.stop();
+    tap.equal(String(shapes()), '[[2]]');
+});
+
 tap.add('mistakes_are_refused', () => {
-    refused(() => new GTorch.Profiler().stop(), /was not started/);
+    refused(() => new GTorch.Profiler().stop(), /profiler_stop: the profiler was not started/);
     refused(() => new GTorch.Profiler().key_averages(), /there is no profile yet/);
     refused(() => GTorch.record_function(3, () => 1), /name must be a string/);
     refused(() => GTorch.record_function('a\0b', () => 1), /name has a NUL at 1/);

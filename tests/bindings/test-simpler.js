@@ -177,7 +177,7 @@ add('a number out of the range of a property is refused', () => {
         [allocator, 'gc_threshold', -1], [store, 'timeout', -1],
     ]) {
         const former = object[name];
-        throws(() => (object[name] = value), says(RangeError, `${name} cannot be ${value}`));
+        throws(() => (object[name] = value), says(RangeError, `${name} must be `));
         equal(object[name], former);
         object[name] = former;
     }

@@ -250,6 +250,25 @@ def handlers_may_fail():
 
 
 @tap.case
+def handlers_may_stop_the_profiler():
+    def stop(prof):
+        ready.append(prof.step_num)
+        prof.stop()
+
+    ready = []
+    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=stop)
+    prof.start()
+    for _ in range(2):
+        torch.ones(1).exp()
+        prof.step()
+    assert ready == [2]
+    assert row(prof.key_averages(), 'exp').count == 1
+    raises(GLib.Error, prof.stop, 'profiler_stop: the profiler was not started')
+    with profile():
+        pass
+
+
+@tap.case
 def traces_go_to_a_folder():
     folder = path('logs/run')
     handler = torch.profiler.tensorboard_trace_handler(folder, use_gzip=True)
@@ -264,8 +283,8 @@ def traces_go_to_a_folder():
 @tap.case
 def one_profiler_records_at_a_time():
     with profile():
-        raises(GLib.Error, profile().start, 'another one is recording')
-    raises(GLib.Error, profile().stop, 'was not started')
+        raises(GLib.Error, profile().start, 'profiler_start: another profiler is recording')
+    raises(GLib.Error, profile().stop, 'profiler_stop: the profiler was not started')
     raises(GLib.Error, profile().key_averages, 'no profile yet')
 
 

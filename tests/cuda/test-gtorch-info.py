@@ -157,7 +157,7 @@ def as_text(report):
         default = f' ({", and ".join(notes)})' if notes else ''
         lines.append(f'  {device["device"]:7} {device["name"]}, {size(device["total-memory"])}{default}')
         if device['device'] == 'cpu':
-            lines.append(f'          {device["n-multiprocessors"]} processors, {device["n-threads"]} threads')
+            lines.append(f'          processors: {device["n-multiprocessors"]}, threads: {device["n-threads"]}')
             continue
         lines.append(
             f'          capability {device["capability"]}, {device["n-multiprocessors"]} multiprocessors of '

@@ -193,7 +193,7 @@ def exported_programs_show_their_memory_streams_and_losses():
         assert scalars['train/loss']['count'] >= 1 and 0 < scalars['train/loss']['value'] < 10, program
         out = run(**changes)[1]
         has(rf'^ +{process.pid} +- +- +test-exporter  exported$', out)
-        has(rf'^test-exporter \({process.pid}\): GTorch \d+\.\d+\.\d+, 1 modules$', out)
+        has(rf'^test-exporter \({process.pid}\): GTorch \d+\.\d+\.\d+, 1 module$', out)
         has(r'^  cpu +tensors .+, at most .+; reserved ', out)
         has(r'^  train/loss +\d\.\d+  step \d+$', out)
         with terminal(**changes) as top:

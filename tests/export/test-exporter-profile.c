@@ -95,7 +95,8 @@ one_profile_at_a_time_is_recorded (void)
 
   g_assert_true (gtorch_profiler_start (profiler, &error));
   assert_refused (exporter, "StartProfile", g_variant_new ("(d)", 60.0), G_DBUS_ERROR_FAILED,
-                  "StartProfile: profiler: another one is recording, and there can be one at a "
+                  "StartProfile: profiler_start: another profiler is recording, and there can be "
+                  "one at a "
                   "time in a process: stop that one, or drop it");
   g_assert_true (gtorch_profiler_stop (profiler, &error));
   g_variant_unref (ask (exporter, "StartProfile", g_variant_new ("(d)", 60.0)));

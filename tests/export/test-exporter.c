@@ -209,6 +209,23 @@ it_starts_asynchronously (void)
 }
 
 static void
+an_empty_name_is_refused (void)
+{
+  g_autoptr (GTorchExporter) exporter = gtorch_exporter_new ("");
+  g_autoptr (GError) error = NULL, later = NULL;
+
+  g_assert_false (gtorch_exporter_start (exporter, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "exporter_start: the name is empty");
+  gtorch_exporter_start_async (exporter, NULL, on_failed, &later);
+  while (later == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_error (later, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (later->message, ==, "exporter_start: the name is empty");
+  g_assert_false (gtorch_exporter_is_active (exporter));
+}
+
+static void
 without_a_bus_there_is_an_error (void)
 {
   g_autoptr (GTorchExporter) exporter = gtorch_exporter_new ("test");
@@ -872,6 +889,7 @@ main (gint argc, gchar **argv)
   TEST (a_program_is_on_the_bus_from_start_to_stop);
   TEST (several_exporters_go_with_their_last_reference);
   TEST (it_starts_asynchronously);
+  TEST (an_empty_name_is_refused);
   TEST (without_a_bus_there_is_an_error);
   TEST (it_has_the_properties_of_the_program);
   TEST (devices_and_streams_are_listed);

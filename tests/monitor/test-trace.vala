@@ -114,7 +114,12 @@ void names_are_texts () {
     assert_cmpstr (sums ("""[{"ph":"X","dur":1,"name":"a\n\"\\\/\u00e4\ud83d\ude00ß","cat":"\t"}]"""), EQ,
                    "\t/a\n\"\\/ä😀ß 1 1 1;");
     assert_cmpstr (sums ("""[{"ph":"X","dur":1,"args":"\u0000\b"}]"""), EQ, "/ 1 1 1;"); /* it is not kept */
-    assert_true (sums ("""[{"ph":"X","dur":1,"name":"\u0000"}]""").has_suffix ("is no JSON."));
+    /* what a text cannot have here */
+    foreach (var escape in new string[] { "\\u0000", "\\ud83d", "\\ude00" })
+        assert_cmpstr (sums ("[{\"ph\":\"X\",\"dur\":1,\"name\":\"a" + escape + "b\"}]"), EQ,
+                       "/a\ufffdb 1 1 1;");
+    assert_cmpstr (sums ("""[{"ph":"X","dur":1,"name":"\ud83d\n\ud83d\ud83d\ude00\ud83d\u0041\ud83d"}]"""),
+                   EQ, "/\ufffd\n\ufffd😀\ufffdA\ufffd 1 1 1;");
     assert_cmpstr (sums ("[{\"ph\":\"X\",\"dur\":1,\"name\":\"\xff\"}]"), EQ,
                    "The trace has a name that is no UTF-8.");
 }
@@ -128,14 +133,38 @@ void what_is_no_trace_is_refused () {
 
 void what_is_no_json_is_refused () {
     foreach (var text in new string[] {
-        "", " ", "[", "]", "{", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{,}", "{1:2}", "{\"a\"}", "{\"a\":}",
-        "{\"a\":1,}", "{\"a\" 1}", "[}", "{]", "[] []", "[]x", "nul", "tru", "[True]",
+        "]", "[1,]", "[,1]", "[1 2]", "{,}", "{1:2}", "{\"a\"}", "{\"a\":}",
+        "{\"a\":1,}", "{\"a\" 1}", "[}", "{]", "[] []", "[]x", "[nul]", "[True]",
         "[NaN]", "[Infinity]", "[-]",
-        "[01]", "[1.]", "[.5]", "[1e]", "[1e+]", "[+1]", "\"a", "[\"\\x\"]", "[\"\\u12g4\"]", "[\"\\ud800\"]",
-        "[\"\\ud800\\u0020\"]", "[\"\\udc00\"]", "[\"a\nb\"]", "\x01", "[" + OP + "",
-        "[\"\\", "[\"\\u00", "['a']" })
+        "[01]", "[1.]", "[.5]", "[1e]", "[1e+]", "[+1]", "[\"\\x\"]", "[\"\\u12g4\"]", "[\"\\ud800\\x\"]",
+        "[\"\\ud800\\u12g4\"]", "[\"a\nb\"]", "\x01", "['a']" })
         assert_true (sums (text).has_suffix ("of the text is no JSON."));
     assert_cmpstr (sums ("[1, x]"), EQ, "Byte 4 of the text is no JSON.");
+}
+
+void what_is_not_whole_is_refused () {
+    foreach (var text in new string[] { "", " ", "\n\t" })
+        assert_cmpstr (sums (text), EQ, "The trace is empty.");
+    foreach (var text in new string[] { "[", "{", "[1", "[1,", "nul", "tru", "\"a", "[" + OP + "", "[\"\\",
+                                        "[\"\\u00", "[\"\\ud800", "[\"\\ud800\\", "[\"\\ud800\\u1",
+                                        "-", "1." })
+        assert_cmpstr (sums (text), EQ,
+                       "The trace ends at byte %d, in the middle of a value.".printf (text.length));
+}
+
+void what_is_not_unpacked_as_a_whole_is_refused () {
+    try {
+        var whole = packed (new Pieces ("[" + string.nfill (70000, ' ') + OP + "]", 65536));
+        var buffer = new uint8[4096];
+        size_t length;
+        whole.read_all (buffer, out length);
+        assert_true (length > 40);
+        foreach (var kept in new size_t[] { 2, 12, length / 2, length - 1 })
+            assert_cmpstr (sums_of (new MemoryInputStream.from_data (buffer[0:kept])), EQ,
+                           "The trace is compressed, and its end is missing.");
+    } catch (Error error) {
+        assert_not_reached ();
+    }
 }
 
 void depth_is_bounded () {
@@ -256,6 +285,9 @@ int main (string[] args) {
     Test.add_func ("/GTorch/Monitor/Trace/names_are_texts", names_are_texts);
     Test.add_func ("/GTorch/Monitor/Trace/what_is_no_trace_is_refused", what_is_no_trace_is_refused);
     Test.add_func ("/GTorch/Monitor/Trace/what_is_no_json_is_refused", what_is_no_json_is_refused);
+    Test.add_func ("/GTorch/Monitor/Trace/what_is_not_whole_is_refused", what_is_not_whole_is_refused);
+    Test.add_func ("/GTorch/Monitor/Trace/what_is_not_unpacked_as_a_whole_is_refused",
+                   what_is_not_unpacked_as_a_whole_is_refused);
     Test.add_func ("/GTorch/Monitor/Trace/depth_is_bounded", depth_is_bounded);
     Test.add_func ("/GTorch/Monitor/Trace/names_are_bounded", names_are_bounded);
     Test.add_func ("/GTorch/Monitor/Trace/memory_is_bounded", memory_is_bounded);

@@ -55,13 +55,14 @@ test_names_are_as_many_as_rows (void)
 
   g_assert_true (gtorch_plot_image_set_row_names (image, two, &error));
   g_assert_false (gtorch_plot_image_set_pixels (image, other, &error));
-  g_assert_cmpstr (error->message, ==, "plot_image_set_pixels: there are 2 names for the 3 rows");
+  g_assert_cmpstr (error->message, ==,
+                   "plot_image_set_pixels: the number of names is 2, and that of rows 3");
   g_clear_error (&error);
   g_assert_true (gtorch_plot_image_set_pixels (image, pixels, &error));
   g_assert_false (gtorch_plot_image_set_column_names (image, two, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
   g_assert_cmpstr (error->message, ==,
-                   "plot_image_set_column_names: there are 2 names for the 3 columns");
+                   "plot_image_set_column_names: the number of names is 2, and that of columns 3");
   g_assert_null (gtorch_plot_image_get_column_names (image));
   g_assert_true (gtorch_plot_image_set_row_names (image, NULL, NULL));
   g_assert_true (gtorch_plot_image_set_pixels (image, other, NULL));

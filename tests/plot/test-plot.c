@@ -443,6 +443,20 @@ test_bad_images_are_refused (void)
 }
 
 static void
+test_lines_want_as_many_labels (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchTensor) y = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, &error);
+  GTorchTensor *lines[] = { y, y };
+  const gchar *const labels[] = { "a", NULL };
+
+  g_assert_null (gtorch_plot_lines (lines, 2, labels, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "plot_lines: the number of labels is 1, and that of lines 2");
+}
+
+static void
 test_confusion_matrix_wants_as_many_names (void)
 {
   g_autoptr (GError) error = NULL;
@@ -456,7 +470,8 @@ test_confusion_matrix_wants_as_many_names (void)
   g_auto (Picture) picture = { NULL };
 
   g_assert_null (gtorch_plot_confusion_matrix (counts, names, &error));
-  g_assert_cmpstr (error->message, ==, "plot_confusion_matrix: there are 2 names for the 3 rows");
+  g_assert_cmpstr (error->message, ==,
+                   "plot_confusion_matrix: the number of names is 2, and that of rows 3");
   g_clear_error (&error);
   g_assert_null (gtorch_plot_confusion_matrix (oblong, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
@@ -860,6 +875,7 @@ main (int argc, char **argv)
                    test_numbers_become_colors_of_the_map);
   g_test_add_func ("/GTorchPlot/Image/empty_and_odd_ones", test_empty_and_odd_images);
   g_test_add_func ("/GTorchPlot/Image/bad_ones_are_refused", test_bad_images_are_refused);
+  g_test_add_func ("/GTorchPlot/lines_want_as_many_labels", test_lines_want_as_many_labels);
   g_test_add_func ("/GTorchPlot/confusion_matrix_wants_as_many_names",
                    test_confusion_matrix_wants_as_many_names);
   g_test_add_func ("/GTorchPlot/attention_has_axes_for_each_head",

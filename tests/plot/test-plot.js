@@ -47,6 +47,21 @@ add('objects_are_made_with_options', () => {
     throws(() => new GTorchPlot.Figure({scheme: 'blue'}), error => /'light' or 'dark'/.test(error.message));
 });
 
+add('numbers_out_of_range_are_refused_with_the_range', () => {
+    const figure = new GTorchPlot.Figure();
+    for (const name of ['width', 'height'])
+        for (const value of [-1, 0.5, NaN, 1e300]) {
+            const former = figure[name];
+            const says = error => error instanceof RangeError &&
+                error.message === `Figure.${name} must be from 1 to 14400, not ${value}`;
+            throws(() => (figure[name] = value), says);
+            throws(() => new GTorchPlot.Figure({[name]: value}), says);
+            equal(figure[name], former);
+        }
+    figure.width = 14400;
+    equal(figure.width, 14400);
+});
+
 add('lists_of_one_length_are_compared', () => {
     const line = new GTorchPlot.Line();
     line.set_points([1, 2, 3], [4, 5, 6]);

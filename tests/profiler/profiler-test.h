@@ -104,3 +104,12 @@ find_row (GTorchProfileList *list, const gchar *key)
     }
   return NULL;
 }
+
+static inline void
+assert_refused (gboolean success, GError **error, const gchar *message)
+{
+  g_assert_false (success);
+  g_assert_error (*error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr ((*error)->message, ==, message);
+  g_clear_error (error);
+}

@@ -124,6 +124,13 @@ what_ends_late_is_left_out (void)
 
 /* --- waits --- */
 
+/* Makes a batch once the program lets it, so that the wait for it lasts. */
+static GTorchSample *
+collate_late (GTorchSample **samples, gsize n_samples, gpointer gate, GError **error)
+{
+  return hold (gate, error) ? gtorch_sample_collate (samples, n_samples, error) : NULL;
+}
+
 static void
 on_batch (GObject *iter, GAsyncResult *result, gpointer is_done)
 {
@@ -139,6 +146,7 @@ on_batch (GObject *iter, GAsyncResult *result, gpointer is_done)
 static void
 asynchronous_waits_are_beside_the_program (gconstpointer n_workers)
 {
+  static gint gate; /* of workers, which may outlive the call */
   const gchar *name = n_workers != NULL
                           ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
                           : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
@@ -155,10 +163,13 @@ asynchronous_waits_are_beside_the_program (gconstpointer n_workers)
   const GTorchRecord *wait, *op;
   gboolean is_done = FALSE;
 
+  g_atomic_int_set (&gate, 0);
+  gtorch_data_loader_set_collate (loader, collate_late, &gate, NULL);
   iter = gtorch_data_loader_iterate (loader, &error);
   g_assert_no_error (error);
   gtorch_data_loader_iter_next_async (iter, NULL, on_batch, &is_done);
   y = gtorch_tensor_tanh (x, NULL);
+  g_atomic_int_set (&gate, 1);
   while (!is_done)
     g_main_context_iteration (NULL, TRUE);
   stop (profiler);

@@ -427,15 +427,6 @@ errors_of_schedules_propagate (void)
 }
 
 static void
-assert_refused (gboolean success, GError **error, const gchar *message)
-{
-  g_assert_false (success);
-  g_assert_error (*error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_cmpstr ((*error)->message, ==, message);
-  g_clear_error (error);
-}
-
-static void
 what_makes_no_sense_is_refused (void)
 {
   g_autoptr (GTorchProfiler) one = gtorch_profiler_new ();
@@ -443,8 +434,10 @@ what_makes_no_sense_is_refused (void)
   g_autoptr (GFile) file = g_file_new_for_path ("/nowhere/trace.json");
   g_autoptr (GError) error = NULL;
 
-  assert_refused (gtorch_profiler_stop (one, &error), &error, "profiler: it was not started");
-  assert_refused (gtorch_profiler_step (one, &error), &error, "profiler: it was not started");
+  assert_refused (gtorch_profiler_stop (one, &error), &error,
+                  "profiler_stop: the profiler was not started");
+  assert_refused (gtorch_profiler_step (one, &error), &error,
+                  "profiler_step: the profiler was not started");
   assert_refused (gtorch_profiler_key_averages (one, FALSE, 0, &error) != NULL, &error,
                   "profiler_key_averages: there is no profile yet: start and stop the profiler "
                   "before");
@@ -453,19 +446,20 @@ what_makes_no_sense_is_refused (void)
                   "profiler before");
   g_object_set (one, "wait", (gint64) -2, NULL);
   assert_refused (gtorch_profiler_start (one, &error), &error,
-                  "profiler: wait is -2, it must be at least 0");
+                  "profiler_start: wait is -2, it must be at least 0");
   g_object_set (one, "wait", G_MAXINT64, "warmup", G_MAXINT64, NULL);
   g_assert_false (gtorch_profiler_start (one, &error));
   g_clear_error (&error);
   g_object_set (one, "wait", (gint64) 0, "warmup", (gint64) 0, "activities", 0, NULL);
   assert_refused (gtorch_profiler_start (one, &error), &error,
-                  "profiler: activities is 0, it must have CPU or CUDA");
+                  "profiler_start: activities is 0, it must have CPU or CUDA");
   g_object_set (one, "activities", GTORCH_PROFILER_CPU, NULL);
   g_assert_true (gtorch_profiler_start (one, &error));
   assert_refused (gtorch_profiler_start (one, &error), &error,
-                  "profiler: it was started already, at step 0");
+                  "profiler_start: the profiler was started already, at step 0");
   assert_refused (gtorch_profiler_start (other, &error), &error,
-                  "profiler: another one is recording, and there can be one at a time in a "
+                  "profiler_start: another profiler is recording, and there can be one at a time "
+                  "in a "
                   "process: stop that one, or drop it");
   stop (one);
   g_assert_true (gtorch_profiler_start (other, &error));

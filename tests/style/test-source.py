@@ -45,7 +45,7 @@ PYTHON_OUTSIDE_STDLIB = {
     # Reference values are made with PyTorch once and kept; these scripts do not run in the suite.
     r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors", "tokenizers"},
     # PyTorch's own samples; see HACKING.md.
-    r"^tests/peer/": {"torch", "gi", "tokenizers"},
+    r"^tests/peer/": {"torch", "gi", "gtorch", "perfetto", "tokenizers"},
     r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo", "torchvision"},
     # Like those of tests/bindings, these are run by the Python that has gi.
     r"^tests/monitor/": {"gi", "gtorch"},

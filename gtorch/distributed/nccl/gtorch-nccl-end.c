@@ -3,8 +3,8 @@
 
 /* The end of communicators. NCCL's copy of the CUDA runtime is gone when the functions that a process has
  * registered for its end have run, and a thread that is still within NCCL then reads memory at 0. So
- * communicators are destroyed before their group is, by the thread that drops it, and a process that ends waits
- * for threads that do so later, because operations are under way. */
+ * communicators are destroyed before their group is, by the thread that drops it, and a process that ends
+ * waits for threads that do so later, because operations are under way. */
 
 #include "config.h"
 

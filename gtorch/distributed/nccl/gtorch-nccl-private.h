@@ -126,8 +126,8 @@ void gtorch_nccl_end_prepare (void);
 /* So many threads more or less are to be waited for. */
 void gtorch_nccl_end_add (gint n);
 /* The threads of this process, as a set of numbers; empty if they are not to be had. What ends a communicator
- * without blocking tells nobody when it is over: it is when the threads that were not there before have ended,
- * which wait () waits for, for half a second at most. */
+ * without blocking tells nobody when it is over: it is when the threads that were not there before have
+ * ended, which wait () waits for, for half a second at most. */
 GHashTable *gtorch_nccl_end_list (void);
 void gtorch_nccl_end_wait (GHashTable *before);
 

@@ -34,6 +34,39 @@ const WHOLE = {
     guchar: 'uint8', gint: 'int32', guint: 'uint32', gint64: 'int64', guint64: 'uint64',
 };
 
+// How to have a number as GObject has it, and the least and the greatest one that are told apart from all.
+const {MIN_SAFE_INTEGER, MAX_SAFE_INTEGER, MAX_VALUE} = Number;
+const NUMBERS = {
+    gdouble: [GObject.TYPE_DOUBLE, 'double', -MAX_VALUE, MAX_VALUE],
+    gint: [GObject.TYPE_INT, 'int', -(2 ** 31), 2 ** 31 - 1],
+    guint: [GObject.TYPE_UINT, 'uint', 0, 2 ** 32 - 1],
+    gint64: [GObject.TYPE_INT64, 'int64', MIN_SAFE_INTEGER, MAX_SAFE_INTEGER],
+    guint64: [GObject.TYPE_UINT64, 'uint64', 0, MAX_SAFE_INTEGER],
+};
+
+// Refuses a number that is out of the property's range, of which GObject would only warn. gjs does not show
+// the ends of the range, and GObject puts the nearest one in the place of a number.
+function checkRange(what, spec, name, value) {
+    if (!Object.hasOwn(NUMBERS, name) || spec.flags & GObject.ParamFlags.LAX_VALIDATION)
+        return;
+    const [type, suffix, least, greatest] = NUMBERS[name];
+    const place = new GObject.Value();
+    const nearest = number => {
+        place[`set_${suffix}`](number);
+        GObject.param_value_validate(spec, place);
+        return place[`get_${suffix}`]();
+    };
+
+    place.init(type);
+    if (nearest(value) === value)
+        return;
+    const [low, high] = [nearest(least), nearest(greatest)];
+    let rule = `from ${low} to ${high}`;
+    if (low === least || high === greatest)
+        rule = low === least ? `at most ${high}` : `at least ${low}`;
+    throw new RangeError(`${what} must be ${rule}, not ${value}`);
+}
+
 // Converts a value that a program assigns to a property of the type. An optional argument may be null,
 // for which the property has a number.
 function checked(what, spec, value, arg = {}) {
@@ -62,10 +95,12 @@ function checked(what, spec, value, arg = {}) {
     if (name === 'gboolean') {
         if (typeof value !== 'boolean')
             throw new TypeError(`${what} must be true or false, not ${convert.describe(value)}`);
-    } else if (name === 'gdouble') {
-        return convert.number(what, 'the value', value);
-    } else if (Object.hasOwn(WHOLE, name)) {
-        return convert.bounded(what, 'the value', WHOLE[name], value);
+    } else if (name === 'gdouble' || Object.hasOwn(WHOLE, name)) {
+        const number = name === 'gdouble' ? convert.number(what, 'the value', value)
+            : convert.bounded(what, 'the value', WHOLE[name], value);
+
+        checkRange(what, spec, name, number);
+        return number;
     } else if (name === 'GTorchDevice' && value !== null && value !== undefined) {
         return convert.device(what, value);
     } else if (name === 'GFile' && typeof value === 'string' && !value.includes('\0')) {
