@@ -195,6 +195,31 @@ def memory_is_written():
     raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.png')), 'must end with .json')
 
 
+def net(call):
+    """What 10 calls leave behind, by a profile, in bytes."""
+    with profile(profile_memory=True) as prof:
+        for _ in range(10):
+            call()
+    return sum(one.self_cpu_memory_usage for one in prof.key_averages())
+
+
+@tap.case
+def memory_that_is_given_back_was_taken():
+    x, index = torch.ones(1000), torch.tensor([1, 2])
+    calls = (
+        lambda: x + 1, lambda: x * 2.5, lambda: 1 / x, lambda: x**2, lambda: x > 0, lambda: x.clamp(0, 1),
+        lambda: torch.where(x > 0, x, 0.0), lambda: x.fill_(3), lambda: x.add_(1), lambda: x.sum().item(),
+        lambda: x.__setitem__(2, 5.0), lambda: x.index_fill(0, index, 2.0), lambda: torch.full((3,), True),
+        lambda: torch.frombuffer(bytearray(80), dtype=torch.float32) + 1,
+    )  # fmt: skip
+    for i, call in enumerate(calls):
+        assert net(call) == 0, (i, net(call))
+    kept = []
+    assert net(lambda: kept.append(x + 1)) == 10 * 4000
+    kept.clear()
+    assert net(lambda: [torch.MemoryPool('cpu').run(lambda pool: x * x)]) == 0
+
+
 @tap.case
 def schedules_choose_steps():
     ready = []
