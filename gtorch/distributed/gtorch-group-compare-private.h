@@ -22,6 +22,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchGroupFacts, gtorch_group_facts_clear)
 
 void gtorch_group_facts_add (GTorchGroupFacts *self, const gchar *name, const gchar *format, ...)
     G_GNUC_PRINTF (3, 4);
+/* Returns the name of a parameter or buffer in the module, with those of the modules around it, or NULL. */
+gchar *gtorch_group_find_name (GTorchModule *module, GTorchTensor *tensor);
 /* Adds dtypes and shapes, by the names that the tensors have in the module; it may be NULL. */
 void gtorch_group_facts_add_tensors (GTorchGroupFacts *self, GTorchModule *module,
                                      GTorchTensor *const *tensors, guint n);
