@@ -195,6 +195,23 @@ def memory_is_written():
     raises(GLib.Error, lambda: prof.export_memory_timeline(path('memory.png')), 'must end with .json')
 
 
+@tap.case
+def metadata_are_texts():
+    for what in ('schedule', 'on_trace_ready'):
+        raises(TypeError, lambda what=what: profile(**{what: 5}), f'profile(): {what} is 5')
+    with profile() as prof:
+        torch.ones(1)
+    for method in (prof.add_metadata, prof.add_metadata_json, prof.preset_metadata_json):
+        for wrong in (('k', 5), ('k', None), (5, 'x')):
+            raises(TypeError, lambda method=method, given=wrong: method(*given), f'{method.__name__}: the ')
+    prof.add_metadata('k', 'a "text"')
+    for method in (prof.export_chrome_trace, prof.export_stacks, prof.export_memory_timeline):
+        raises(ValueError, lambda method=method: method(''), f'{method.__name__}: the path is empty')
+    prof.export_chrome_trace(path('texts.json'))
+    with open(path('texts.json')) as file:
+        assert json.load(file)['k'] == 'a "text"'
+
+
 def net(call):
     """What 10 calls leave behind, by a profile, in bytes."""
     with profile(profile_memory=True) as prof:
