@@ -33,6 +33,7 @@ struct _GTorchWorkState
   gpointer data;                    /* of the backend */
   const gchar *operation;           /* a static string, "all_reduce"; NULL: there is none */
   guint64 sequence;
+  gint rank; /* of this process in the group */
   gint
       source; /* atomic; the rank that has sent what was received, or will, -1 if that is not known */
   GMutex lock;

@@ -102,7 +102,7 @@ def set_debug_level_from_env():
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """Waits until all ranks are here; the error names those that are not, all of them in either case."""
     del wait_all_ranks
-    seconds = -1 if timeout is None else dist._seconds(timeout)
+    seconds = -1 if timeout is None else dist._seconds(timeout, 'monitored_barrier')
     dist._run(lambda: dist._group(group).monitored_barrier(seconds, None))
 
 
@@ -147,9 +147,10 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
     if not split_ranks:
         raise ValueError('split_ranks is empty')
     parent, own = dist._group(parent_pg), None
+    seconds = -1 if timeout is None else dist._seconds(timeout, 'split_group')
     for ranks in split_ranks:
-        made = dist._run(lambda ranks=ranks: parent.new_part(sorted(ranks), -1 if timeout is None
-                                                             else dist._seconds(timeout)))
+        ranks = sorted(dist._whole('split_group', 'a rank', rank) for rank in ranks)
+        made = dist._run(lambda ranks=ranks: parent.new_part(ranks, seconds))
         if made.get_rank() >= 0:
             own = dist._remember(made)
     return own
