@@ -735,11 +735,12 @@ stream_for (MpiEngine *self, const GTorchCollective *collective, GError **error)
   return stream;
 }
 
-/* Puts the stream's further work behind the current stream's, and behind other work that has written the
- * tensors. */
+/* Puts the stream's further work behind other work that has written the tensors; it is behind the current
+ * stream's already. */
 static gboolean
 order (GTorchStream *stream, GPtrArray *impls, GError **error)
 {
+  const GTorchStream *current = gtorch_current_stream (stream->device);
   guint i;
 
   for (i = 0; i < impls->len; i++)
@@ -747,7 +748,9 @@ order (GTorchStream *stream, GPtrArray *impls, GError **error)
       GTorchStorage *storage = ((GTorchImpl *) impls->pdata[i])->storage;
 
       if (!gtorch_stream_check_operand (stream, storage, error)
-          || (storage->writer != stream->timeline && !gtorch_storage_wait (storage, error)))
+          || (storage->writer != stream->timeline
+              && (current == NULL || storage->writer != current->timeline)
+              && !gtorch_storage_wait (storage, error)))
         return FALSE;
       gtorch_stream_enqueue_copies (stream, storage);
     }
@@ -778,6 +781,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   MpiEngine *self = (MpiEngine *) engine;
   g_autoptr (GTorchCollective) owned = collective;
   GTorchStream *stream = stream_for (self, collective, error);
+  GTorchWorkState *state = gtorch_work_get_state (work);
   guint64 seq;
   guint i;
   Job *job;
@@ -791,7 +795,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   g_atomic_int_inc (&n_jobs);
   g_weak_ref_init (&job->group, group);
   job->collective = g_steal_pointer (&owned);
-  job->work = gtorch_work_state_ref (gtorch_work_get_state (work));
+  job->work = gtorch_work_state_ref (state);
   job->timeout = gtorch_process_group_get_timeout (group);
   job->rank = self->rank;
   if (self->roll != NULL)
@@ -811,7 +815,8 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
         gtorch_storage_set_writer (storage, stream->timeline, seq);
       }
   }
-  return TRUE;
+  state->fence = gtorch_stream_record_fence (stream, 0, error);
+  return state->fence != NULL;
 }
 
 static gboolean

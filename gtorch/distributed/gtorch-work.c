@@ -15,6 +15,7 @@
 #include "base/gtorch-wake-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-work-private.h"
+#include "stream/gtorch-stream-private.h"
 
 /**
  * GTorchWork:
@@ -103,6 +104,7 @@ gtorch_work_state_unref (GTorchWorkState *state)
     return;
   if (state->backend != NULL)
     state->backend->free (state->data);
+  g_clear_pointer (&state->fence, gtorch_fence_unref);
   g_clear_error (&state->error);
   g_ptr_array_unref (state->tasks);
   g_cond_clear (&state->changed);
@@ -204,11 +206,23 @@ is_done (GTorchWorkState *state)
   return g_atomic_int_get (&state->is_done);
 }
 
+/* What computes at once waits for who has written its operands; the operations of a stream do not. */
+static gboolean
+join_stream (GTorchFence *fence, GError **error)
+{
+  GTorchStream *current = fence != NULL ? gtorch_current_stream (gtorch_device_cpu ()) : NULL;
+
+  return current == NULL || current->timeline == NULL
+         || gtorch_stream_wait_fence (current, fence, error);
+}
+
 gboolean
 gtorch_work_join (GTorchWork *self, GError **error)
 {
-  return self->state->backend == NULL
-         || self->state->backend->join (self->state, G_MAXINT64, NULL, error);
+  GTorchWorkState *state = self->state;
+
+  return state->backend != NULL ? state->backend->join (state, G_MAXINT64, NULL, error)
+                                : join_stream (state->fence, error);
 }
 
 /**

@@ -5,6 +5,7 @@
 import gc
 import os
 import sys
+import time
 import weakref
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
@@ -17,7 +18,9 @@ from gi.repository import GLib, GTorch
 from gtorch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
 from gtorch.distributed.algorithms.join import Join
 from gtorch.distributed.checkpoint.state_dict import (
-    get_model_state_dict, get_optimizer_state_dict, set_model_state_dict)
+    StateDictOptions, get_model_state_dict, get_optimizer_state_dict, set_model_state_dict)
+from gtorch.distributed.fsdp import fully_shard
+from gtorch.distributed.optim import ZeroRedundancyOptimizer
 from gtorch.nn.parallel import DistributedDataParallel as DDP
 
 N = 3
@@ -355,6 +358,45 @@ def rank_batches_are_normalised_together():
     tap.raises(TypeError, lambda: torch.nn.SyncBatchNorm(3, process_group=1), 'must be a ProcessGroup')
     half = torch.nn.SyncBatchNorm(3)
     assert GTorch.synchronize_batch_norm(half, dist.group.WORLD) and half.train()(x[mine].half()).dtype == torch.half
+
+
+def rank_streams_of_the_cpu_wait_for_exchanges():
+    """What follows an exchange of the library's own comes behind it in a stream, too."""
+    x, y = data()
+
+    def replicated():
+        model = DDP(net(), bucket_cap_mb=1e-4)
+        learn(model, mine(x), mine(y))
+        return [p.grad.clone() for p in model.parameters()]
+
+    def spread():
+        model = fully_shard(net())
+        adam = torch.optim.Adam(model.parameters(), lr=0.1)
+        for _ in range(2):
+            learn(model, mine(x), mine(y))
+            adam.step()
+        return list(get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)).values())
+
+    def divided():
+        model = DDP(net())
+        zero = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.Adam, lr=0.1)
+        learn(model, mine(x), mine(y))
+        zero.step()
+        return [p.detach().clone() for p in model.parameters()]
+
+    def normalised():
+        return [torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm1d(4))(mine(x)).detach().clone()]
+
+    for function in (replicated, spread, divided, normalised):
+        wanted = function()
+        stream = torch.Stream('cpu')
+        if dist.get_rank() == 1:  # the others have enqueued what follows before this rank comes
+            time.sleep(0.1)
+        with stream:
+            found = function()
+        stream.synchronize()
+        for a, b in zip(found, wanted):
+            assert torch.equal(a, b), (function.__name__, a, b)
 
 
 def rank_states_have_the_names_of_the_module():

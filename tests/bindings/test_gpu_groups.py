@@ -137,6 +137,33 @@ def two_processes_agree():
     assert all(rank.returncode == 0 for rank in ranks), '\n'.join(outputs)
 
 
+def exchange_as_thread(rank):
+    """Messages in each order, and a graph that has a collective."""
+    other = 1 - rank
+    for i in range(3):
+        sent, got = torch.full((1000,), 10.0 * i + rank, device='cuda'), torch.zeros(1000, device='cuda')
+        if i == 0:  # first one way, then the other
+            (dist.send if rank == 0 else dist.recv)(sent if rank == 0 else got, other)
+            (dist.recv if rank == 0 else dist.send)(got if rank == 0 else sent, other)
+        elif i == 1:  # both send first
+            dist.send(sent, other)
+            dist.recv(got, other)
+        else:
+            for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, sent, other),
+                                                dist.P2POp(dist.irecv, got, other)]):
+                work.wait()
+        assert torch.equal(got.cpu(), torch.full((1000,), 10.0 * i + other)), (i, got[:3])
+    total = torch.ones(4, device='cuda') * (rank + 1)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode='thread_local'):  # the other thread goes on meanwhile
+        dist.all_reduce(total)
+    total.fill_(rank + 1.0)
+    for _ in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert total.tolist() == [12.0] * 4, total
+
+
 def run_thread(rank, store, found):
     """What a thread does that is a rank: the current device and the group are its own."""
     try:
@@ -155,6 +182,7 @@ def run_thread(rank, store, found):
         assert part.tolist() == [9.0]
         tap.raises(NotImplementedError, lambda: dist.all_reduce(x, op=dist.ReduceOp.PREMUL_SUM), 'PREMUL_SUM')
         tap.raises(NotImplementedError, lambda: dist.send(x, 1 - rank, tag=3), 'NCCL has no tags')
+        exchange_as_thread(rank)
         net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 3)).cuda()
         with torch.no_grad():
             for i, p in enumerate(net.parameters()):

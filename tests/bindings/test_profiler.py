@@ -712,9 +712,10 @@ def every_step_is_a_range():
 
 @tap.case
 def forward_passes_on_several_devices_are_ranges():
-    model = torch.nn.DataParallel(torch.nn.Linear(4, 2))
+    device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    model = torch.nn.DataParallel(torch.nn.Linear(4, 2).to(device), device_ids=[0] if device == 'cuda' else None)
     with profile() as prof:
-        model(torch.ones(3, 4))
+        model(torch.ones(3, 4, device=device))
     (forward,) = [event for event in prof.events() if event.name == 'DataParallel.forward']
     assert 'linear' in [event.name for event in forward.cpu_children]
 
