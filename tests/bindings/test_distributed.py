@@ -265,7 +265,7 @@ def rank_wrong_calls_raise():
     for name, call in (('new_group', lambda given: dist.new_group([0], timeout=given)),
                        ('split_group', lambda given: dist.split_group(split_ranks=[[0]], timeout=given)),
                        ('monitored_barrier', lambda given: dist.monitored_barrier(timeout=given))):
-        for wrong in (-1, datetime.timedelta(seconds=-5), float('nan')):
+        for wrong in (0, -1, datetime.timedelta(seconds=-5), float('nan')):
             tap.raises(ValueError, lambda call=call, given=wrong: call(given), f'{name}: the timeout is ')
     tap.raises(ValueError, lambda: dist.broadcast(x, 2**40), f'broadcast: rank {2**40} is out of range')
     tap.raises(ValueError, lambda: dist.send(x, 0, tag=2**40), f'send: the tag is {2**40}')

@@ -111,8 +111,8 @@ class group(metaclass=_WithWorld):
 
 # --- stores ---
 
-def _seconds(timeout, name=None):
-    """A time limit in seconds. With the name of a function, it is not negative."""
+def _seconds(timeout, name=None, with_zero=False):
+    """A time limit in seconds. With the name of a function, it is more than 0, or may be 0."""
     begin = '' if name is None else f'{name}: '
     if timeout is None:
         return default_pg_timeout.total_seconds()
@@ -123,8 +123,9 @@ def _seconds(timeout, name=None):
     else:
         raise TypeError(f'{begin}the timeout is a datetime.timedelta or a number of seconds, not '
                         f'{type(timeout).__name__}')
-    if name is not None and not seconds >= 0:
-        raise ValueError(f'{begin}the timeout is {seconds:g} seconds; it is not negative')
+    if name is not None and not (seconds > 0 or with_zero and seconds == 0):
+        rule = 'it is not negative' if with_zero else 'it is more than 0'
+        raise ValueError(f'{begin}the timeout is {seconds:g} seconds; {rule}')
     return seconds
 
 
@@ -299,11 +300,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if are_threads and 'groups' not in vars(_of_thread):
         _of_thread.groups = _Groups()
     if is_initialized():
-        raise ValueError('the process group is there already: call destroy_process_group() before')
+        raise ValueError('init_process_group: the process group is there already: call destroy_process_group() before')
     if pg_options is not None:
         raise NotImplementedError('init_process_group: pg_options is not supported')
     if store is not None and init_method is not None:
-        raise ValueError('either store or init_method is given, not both')
+        raise ValueError('init_process_group: either store or init_method is given, not both')
     del group_name
     if init_method is not None and not isinstance(init_method, str):
         raise TypeError(f'init_process_group: init_method is a URL, not {type(init_method).__name__}')
@@ -343,10 +344,10 @@ def _backend(name):
     if name is None:
         return 'mpi'
     if not isinstance(name, str):
-        raise TypeError(f'backend is a str, not {type(name).__name__}')
+        raise TypeError(f'{_caller()}backend is a str, not {type(name).__name__}')
     name = name.lower()
     if name in ('gloo', 'ucc', 'xccl') or ':' in name:
-        raise NotImplementedError(f'there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
+        raise NotImplementedError(f'{_caller()}there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
                                   'GPUs by “nccl”')
     return name
 
@@ -433,7 +434,7 @@ def get_global_rank(group, group_rank):
     """The rank in the group of all processes of a rank of @group."""
     ranks = get_process_group_ranks(group)
     if not 0 <= group_rank < len(ranks):
-        raise ValueError(f'rank {group_rank} is out of range for a group of {len(ranks)}')
+        raise ValueError(f'get_global_rank: rank {group_rank} is out of range for a group of {len(ranks)}')
     return ranks[group_rank]
 
 
@@ -441,7 +442,7 @@ def get_group_rank(group, global_rank):
     """The rank in @group of a rank of all processes."""
     ranks = get_process_group_ranks(group)
     if global_rank not in ranks:
-        raise ValueError(f'rank {global_rank} has no part in the group of ranks {ranks}')
+        raise ValueError(f'{_caller()}rank {global_rank} has no part in the group of ranks {ranks}')
     return ranks.index(global_rank)
 
 
@@ -488,7 +489,7 @@ def _wait(self, timeout=None):
     For work of GPUs the current stream waits, and not the caller, unless there is a time limit."""
     if timeout is None and not self.is_blocking():
         return _run(lambda: _raw_wait(self, -1, None))
-    seconds = None if timeout is None else _seconds(timeout, 'Work.wait')
+    seconds = None if timeout is None else _seconds(timeout, 'Work.wait', True)
     end = None if seconds is None else time.monotonic() + seconds
     while not self.is_completed() and (end is None or time.monotonic() < end):
         try:
