@@ -32,8 +32,9 @@ struct _GTorchWorkState
   gint ref_count;
   const GTorchWorkBackend *backend; /* NULL: whoever carries it out completes it */
   gpointer data;                    /* of the backend */
-  GTorchFence *fence;               /* without a backend: behind it, on the stream of the CPU that carries it out */
-  const gchar *operation;           /* a static string, "all_reduce"; NULL: there is none */
+  GTorchFence
+      *fence; /* without a backend: behind it, on the stream of the CPU that carries it out */
+  const gchar *operation; /* a static string, "all_reduce"; NULL: there is none */
   guint64 sequence;
   gint rank; /* of this process in the group */
   gint
