@@ -247,6 +247,7 @@ gtorch_collective_begin_part (GTorchProcessGroup *group, GTorchCollective *colle
                           gtorch_process_group_next_sequence (
                               group, collective->kind == GTORCH_COLLECTIVE_SEND
                                          || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
+  gtorch_work_get_state (work)->rank = gtorch_process_group_get_rank (group);
   if (!gtorch_process_group_check_call (group, collective, gtorch_work_get_sequence (work), error))
     return NULL;
   if (!engine->klass->names_transfers && !engine->in_batch)

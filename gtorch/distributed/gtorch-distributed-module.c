@@ -206,7 +206,8 @@ collect_leaves (GTorchImpl *output, GHashTable *leaves)
     }
 }
 
-static const gchar *
+/* Returns the name that a parameter without gradient has in the module. */
+static gchar *
 find_missing (GTorchDistributedModule *self)
 {
   guint i;
@@ -216,9 +217,15 @@ find_missing (GTorchDistributedModule *self)
       const GTorchDDPEntry *entry = self->entries->pdata[i];
 
       if (!entry->is_ready)
-        return gtorch_parameter_get_name (GTORCH_PARAMETER (entry->parameter));
+        {
+          gchar *name = gtorch_group_find_name (self->module, GTORCH_TENSOR (entry->parameter));
+
+          return name != NULL
+                     ? name
+                     : g_strdup (gtorch_parameter_get_name (GTORCH_PARAMETER (entry->parameter)));
+        }
     }
-  return "";
+  return g_strdup ("");
 }
 
 static gboolean
@@ -246,13 +253,15 @@ before_forward (GTorchDistributedModule *self, GError **error)
     }
   if (self->is_armed && self->n_ready > 0)
     {
+      g_autofree gchar *missing = find_missing (self);
+
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("distributed_module: %u of %u parameters, “%s” among them, got no gradient "
                       "in the last "
                       "backward pass, so that ranks wait for each other: set "
-                      "find-unused-parameters, or let the "
+                      "find_unused_parameters, or let the "
                       "output depend on all of them"),
-                   self->entries->len - self->n_ready, self->entries->len, find_missing (self));
+                   self->entries->len - self->n_ready, self->entries->len, missing);
       return FALSE;
     }
   guard = gtorch_no_grad ();

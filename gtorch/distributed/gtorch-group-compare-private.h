@@ -25,6 +25,8 @@ void gtorch_group_facts_add (GTorchGroupFacts *self, const gchar *name, const gc
 void gtorch_group_facts_add_flag (GTorchGroupFacts *self, const gchar *name, gboolean flag);
 /* In digits that do not depend on the language of the host. */
 void gtorch_group_facts_add_number (GTorchGroupFacts *self, const gchar *name, gdouble value);
+/* Returns the name of a parameter or buffer in the module, with those of the modules around it, or NULL. */
+gchar *gtorch_group_find_name (GTorchModule *module, GTorchTensor *tensor);
 /* Adds dtypes and shapes, by the names that the tensors have in the module; it may be NULL. */
 void gtorch_group_facts_add_tensors (GTorchGroupFacts *self, GTorchModule *module,
                                      GTorchTensor *const *tensors, guint n);

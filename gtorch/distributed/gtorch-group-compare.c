@@ -94,6 +94,15 @@ name_module (GTorchModule *module, const gchar *path, gpointer names)
   name_members (names, gtorch_module_get_private (module)->buffers, path);
 }
 
+gchar *
+gtorch_group_find_name (GTorchModule *module, GTorchTensor *tensor)
+{
+  g_autoptr (GHashTable) names = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+
+  gtorch_module_visit (module, TRUE, name_module, names);
+  return g_strdup (g_hash_table_lookup (names, tensor));
+}
+
 void
 gtorch_group_facts_add_tensors (GTorchGroupFacts *self, GTorchModule *module,
                                 GTorchTensor *const *tensors, guint n)

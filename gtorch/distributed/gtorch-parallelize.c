@@ -376,7 +376,8 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
 
 /**
  * gtorch_parallelize_columns:
- * @module: a [class@Linear] or a [class@Embedding], the same on all ranks
+ * @module: a [class@Linear] or a [class@Embedding] with the same parameters on all ranks: their shapes are
+ *   compared, their values are not
  * @group: processes
  * @gather_output: whether the results are joined on all ranks; without it each has its part of the last
  *   dimension, which a layer that is divided by [func@parallelize_rows] takes
@@ -404,7 +405,8 @@ gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *group, gbo
 
 /**
  * gtorch_parallelize_rows:
- * @module: a [class@Linear] or a [class@Embedding], the same on all ranks
+ * @module: a [class@Linear] or a [class@Embedding] with the same parameters on all ranks: their shapes are
+ *   compared, their values are not
  * @group: processes
  * @split_input: whether the input of a Linear is the same on all ranks; without it each has its part of the
  *   last dimension, as a layer that is divided by [func@parallelize_columns] gives it

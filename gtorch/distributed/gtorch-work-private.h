@@ -35,6 +35,7 @@ struct _GTorchWorkState
   GTorchFence *fence;               /* without a backend: behind it, on the stream that does it */
   const gchar *operation;           /* a static string, "all_reduce"; NULL: there is none */
   guint64 sequence;
+  gint rank; /* of this process in the group */
   gint
       source; /* atomic; the rank that has sent what was received, or will, -1 if that is not known */
   GMutex lock;

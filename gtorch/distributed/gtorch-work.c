@@ -420,8 +420,8 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
     g_propagate_error (error, g_error_copy (self->state->error));
   else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                 _ ("%s: operation %" PRIu64 " of the group is not over after %g seconds"),
-                 self->state->operation, self->state->sequence, timeout);
+                 _ ("%s: rank %d: operation %" PRIu64 " of the group is not over after %g seconds"),
+                 self->state->operation, self->state->rank, self->state->sequence, timeout);
   g_mutex_unlock (&self->state->lock);
   gtorch_wake_end (&wake);
   return result;

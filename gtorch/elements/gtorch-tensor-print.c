@@ -411,13 +411,13 @@ copy_ends (const Printer *printer, guint dim, GTorchImpl *to, GTorchImpl *from)
 
 /* Copies from another device only the shown elements of a large tensor. */
 static GTorchImpl *
-fetch_ends (const Printer *printer, GTorchImpl *impl)
+fetch_ends (const Printer *printer, GTorchImpl *impl, GError **error)
 {
   gint64 shape[GTORCH_MAX_DIMS], numel = 1;
   g_autoptr (GTorchImpl) host = NULL;
   guint i;
 
-  if (!gtorch_impl_wait ("to_string", impl, NULL))
+  if (!gtorch_impl_wait ("to_string", impl, error))
     return NULL;
   for (i = 0; i < impl->n_dims; i++)
     {
@@ -447,19 +447,18 @@ is_endless (const Printer *printer, const GTorchImpl *impl)
   return FALSE;
 }
 
-/* Returns the elements, or NULL. A text cannot report an error of earlier work: the error stays for other
- * calls. */
+/* Returns the elements, or NULL. The text shows an error of earlier work, which stays for other calls. */
 static GTorchImpl *
-look_at_elements (const Printer *printer, GTorchImpl *impl)
+look_at_elements (const Printer *printer, GTorchImpl *impl, GError **error)
 {
   gboolean former = gtorch_thread.keeps_errors;
   GTorchImpl *host;
 
   gtorch_thread.keeps_errors = TRUE;
   if (printer->summarize && !gtorch_device_is_host (gtorch_impl_device (impl)))
-    host = fetch_ends (printer, impl);
+    host = fetch_ends (printer, impl, error);
   else
-    host = gtorch_impl_to_host ("to_string", impl, NULL);
+    host = gtorch_impl_to_host ("to_string", impl, error);
   gtorch_thread.keeps_errors = former;
   return host;
 }
@@ -473,9 +472,9 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
  * [func@set_print_options] changes that and the format of numbers.
  *
  * Waits until the elements are computed. During a capture, after [method@Tensor.release], and if work on
- * the stream failed, the text contains the shape instead of elements; the error stays for
- * [method@Stream.synchronize] to report. The same is true of a tensor with more than 2^24 elements to
- * show.
+ * the stream failed, the text contains the shape instead of elements. The same is true of a tensor with more
+ * than 2^24 elements to show. Of work that failed the text ends with “error="…"”; the error stays for
+ * [method@Stream.synchronize] and for calls that need the elements.
  *
  * ```c
  * g_autofree gchar *text = gtorch_tensor_to_string (x);
@@ -494,6 +493,7 @@ gtorch_tensor_to_string (GTorchTensor *self)
   GTorchImpl *impl;
   g_autoptr (GTorchImpl) host = NULL;
   g_autoptr (GArray) values = NULL;
+  g_autoptr (GError) failure = NULL;
   Printer printer = { .text = NULL };
   gboolean is_complex, with_elements = TRUE, with_size;
   guint indent;
@@ -513,7 +513,8 @@ gtorch_tensor_to_string (GTorchTensor *self)
     }
   else if (impl->numel == 0)
     g_string_append (printer.text, "[]");
-  else if (is_endless (&printer, impl) || (host = look_at_elements (&printer, impl)) == NULL)
+  else if (is_endless (&printer, impl)
+           || (host = look_at_elements (&printer, impl, &failure)) == NULL)
     {
       g_string_append (printer.text, "...");
       with_elements = FALSE;
@@ -535,6 +536,15 @@ gtorch_tensor_to_string (GTorchTensor *self)
   with_size = !with_elements || (impl->numel == 0 && impl->n_dims != 1)
               || (impl->numel > 0 && printer.options.edge_items == 0);
   write_suffixes (&printer, impl, with_size, with_elements, indent);
+  if (failure != NULL && !g_error_matches (failure, GTORCH_ERROR, GTORCH_ERROR_CAPTURE))
+    {
+      const gchar *message = failure->message;
+
+      if (g_str_has_prefix (message, "to_string: "))
+        message += strlen ("to_string: ");
+      g_string_truncate (printer.text, printer.text->len - 1); /* the parenthesis */
+      g_string_append_printf (printer.text, ", error=\"%s\")", message);
+    }
   return g_string_free (printer.text, FALSE);
 }
 

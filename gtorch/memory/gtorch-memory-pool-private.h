@@ -101,6 +101,8 @@ void gtorch_pool_set_graph (GTorchPool *self, gboolean used);
 
 /* Returns the pool of a storage that was allocated from one in a capture, else NULL. Borrowed. */
 GTorchPool *gtorch_pool_of (GTorchStorage *storage);
+/* Tells whether the memory is of a pool of a device whose allocator has no pools itself. */
+gboolean gtorch_pool_has_given (const GTorchStorage *storage);
 /* Returns a storage of the same memory that does not keep it from being reused in the capture. */
 GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);

@@ -159,7 +159,8 @@ drop_ready (GTorchPool *self)
       Block *block = blocks->pdata[i];
 
       count_reserved (self, block->backing, FALSE);
-      gtorch_storage_unref (block->backing);
+      /* Observers are told of what is taken from the pool, not of this. */
+      gtorch_device_free (self->device, block->backing);
       g_free (block);
     }
 }
@@ -335,6 +336,12 @@ gtorch_pool_get_memory (GTorchStorage *storage)
   memory->pool = gtorch_pool_ref (gtorch_pool_get_capture (storage, &memory->capture));
   return gtorch_storage_new_foreign (storage->device, storage->data, storage->n_bytes,
                                      free_memory_storage, memory);
+}
+
+gboolean
+gtorch_pool_has_given (const GTorchStorage *storage)
+{
+  return storage->free_func == free_pool_storage;
 }
 
 gboolean

@@ -30,6 +30,7 @@
 #include "device/gtorch-device-private.h"
 #include "dispatch/gtorch-op-private.h"
 #include "memory/gtorch-allocator-private.h"
+#include "memory/gtorch-memory-pool-private.h"
 #include "memory/gtorch-storage-private.h"
 #include "stream/gtorch-capturing-private.h"
 #include "stream/gtorch-event.h"
@@ -793,9 +794,12 @@ profile_storage_new (GTorchStorage *storage)
   note_memory (storage, GTORCH_RECORD_ALLOC, 0);
 }
 
+/* Memory that others have allocated, as NumPy has, was never told of. */
 static void
 profile_storage_free (GTorchStorage *storage)
 {
+  if (storage->free_func != NULL && !gtorch_pool_has_given (storage))
+    return;
   note_memory (storage, GTORCH_RECORD_FREE, storage->free_func == NULL ? GTORCH_RAW_NATIVE : 0);
 }
 

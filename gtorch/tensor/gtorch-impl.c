@@ -12,6 +12,7 @@
 #include "tensor/gtorch-impl-private.h"
 
 #include "tensor/gtorch-recorder-private.h"
+#include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-thread-private.h"
 #include "memory/gtorch-pinned-private.h"
@@ -325,6 +326,7 @@ number_new (guint dtype)
   /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
   impl->storage = GTORCH_DEVICE_GET_CLASS (cpu)->alloc (cpu, gtorch_dtype_size (dtype), NULL);
   g_assert (impl->storage != NULL);
+  gtorch_observe_storage_new (impl->storage);
   return impl;
 }
 

@@ -3,6 +3,7 @@
 """torch.distributed: three processes, started by mpirun, run the functions whose names begin with rank_."""
 
 import datetime
+import importlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from gi.repository import GLib
 import gtorch as torch
 import gtorch.distributed as dist
 from gtorch.distributed import fsdp
+from gtorch.distributed.tensor import parallel as tensor_parallel
 
 N = 3
 # Shared memory and sockets only, whatever the machine has; more ranks than processors.
@@ -147,7 +149,15 @@ def rank_some_ranks_are_a_group():
     some = dist.new_group([2, 0])
     if rank == 1:
         assert some is dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(some) == -1
-        tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(1), group=some), 'no part in the group')
+        for name, call in (('all_reduce', lambda: dist.all_reduce(torch.ones(1), group=some)),
+                           ('recv', lambda: dist.recv(torch.ones(1), 0, group=some)),
+                           ('barrier', lambda: dist.barrier(some)),
+                           ('all_gather_object', lambda: dist.all_gather_object([None], 1, group=some)),
+                           ('broadcast_object_list', lambda: dist.broadcast_object_list([1], group_src=0, group=some)),
+                           ('DistributedDataParallel', lambda: torch.nn.parallel.DistributedDataParallel(
+                               torch.nn.Linear(1, 1), process_group=some))):
+            error = tap.raises(ValueError, call, 'this process has no part in the group')
+            assert str(error).startswith(f'{name}: '), error
         return
     assert dist.get_world_size(some) == 2 and dist.get_process_group_ranks(some) == [0, 2]
     assert dist.get_global_rank(some, 1) == 2 and dist.get_group_rank(some, 2) == 1
@@ -234,7 +244,32 @@ def rank_wrong_calls_raise():
     tap.raises(TypeError, lambda: dist.all_reduce(x, op=dist.ReduceOp.BAND), 'not defined for float32')
     tap.raises(ValueError, lambda: dist.all_gather([x], x), 'for 3 ranks')
     tap.raises(ValueError, lambda: dist.init_process_group('mpi'), 'is there already')
-    tap.raises(ValueError, lambda: dist.broadcast(x), 'must be given')
+    tap.raises(ValueError, lambda: dist.broadcast(x), 'broadcast: either src or group_src must be given, and none was')
+    tap.raises(ValueError, lambda: dist.broadcast(x, 0, group_src=0), 'must be given, and both were')
+    for call, text in (
+            (lambda: dist.send(x, 0, tag='a'), "send: tag is a whole number, not 'a'"),
+            (lambda: dist.all_reduce(x, op='sum'), 'all_reduce: op is one of ReduceOp'),
+            (lambda: dist.all_reduce(x, group=5), 'all_reduce: group is a group'),
+            (lambda: dist.all_to_all_single(x, x.clone(), ['a'] * N, [1] * N), "all_to_all_single: a split size is"),
+            (lambda: dist.new_group('01'), 'new_group: ranks is a list of ranks, not str'),
+            (lambda: dist.new_group(0), 'new_group: ranks is a list of ranks, not int'),
+            (lambda: dist.new_group([0.0]), 'new_group: a rank is a whole number, not 0.0'),
+            (lambda: dist.new_group([0], timeout='x'), 'new_group: the timeout is'),
+            (lambda: dist.split_group(split_ranks=[['0']]), 'split_group: a rank is a whole number'),
+            (lambda: dist.broadcast_object_list(None, src=0), 'broadcast_object_list(): object_list is a list'),
+            (lambda: dist.recv(None, 0), 'recv() takes tensors, not NoneType'),
+            (lambda: torch.nn.parallel.DistributedDataParallel(None), 'DistributedDataParallel: module is a Module'),
+            (lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2), bucket_cap_mb='a'),
+             'DistributedDataParallel: bucket_cap_mb is a number')):
+        tap.raises(TypeError, call, text)
+    for name, call in (('new_group', lambda given: dist.new_group([0], timeout=given)),
+                       ('split_group', lambda given: dist.split_group(split_ranks=[[0]], timeout=given)),
+                       ('monitored_barrier', lambda given: dist.monitored_barrier(timeout=given))):
+        for wrong in (0, -1, datetime.timedelta(seconds=-5), float('nan')):
+            tap.raises(ValueError, lambda call=call, given=wrong: call(given), f'{name}: the timeout is ')
+    tap.raises(ValueError, lambda: dist.broadcast(x, 2**40), f'broadcast: rank {2**40} is out of range')
+    tap.raises(ValueError, lambda: dist.send(x, 0, tag=2**40), f'send: the tag is {2**40}')
+    tap.raises(ValueError, lambda: dist.batch_isend_irecv(None), 'batch_isend_irecv: the list')
     assert x.tolist() == [1, 1, 1]
 
 
@@ -351,7 +386,7 @@ def rank_unused_parameters_are_found():
     plain = torch.nn.parallel.DistributedDataParallel(_Two())
     plain(torch.ones(1, 2))[0].sum().backward()
     error = tap.raises(RuntimeError, lambda: plain(torch.ones(1, 2)), 'got no gradient in the last')
-    assert 'find-unused-parameters' in str(error)
+    assert 'find_unused_parameters' in str(error) and '“c.bias”' in str(error), error
 
 
 def rank_modules_that_differ_are_refused():
@@ -365,6 +400,42 @@ def rank_modules_that_differ_are_refused():
     tap.raises(ValueError, lambda: fsdp.fully_shard(net), 'module_shards: the ranks differ: “weight” is float32 [3, 4]')
     tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU()), 'no parameter')
     tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0), 'more than 0')
+
+
+def run_late():
+    """The first rank waits for one that does not come, in a group of both."""
+    dist.init_process_group('mpi', timeout=60)
+    groups = [dist.new_group([0, 1], timeout=1) for _ in range(4)]
+    x, nets = torch.ones(1, 3), [torch.nn.Linear(3, 1) for _ in range(2)]
+    if dist.get_rank() < 2:
+        nets = [torch.nn.parallel.DistributedDataParallel(net, process_group=one) for net, one in zip(nets, groups)]
+        norm = torch.nn.SyncBatchNorm(3, process_group=groups[2])
+        shards = fsdp.fully_shard(torch.nn.Linear(3, 3), mesh=groups[3])
+    if dist.get_rank() == 0:
+        late = 'rank 0 waited 1 seconds'
+        nets[0](x).sum().backward()
+        grad = nets[0].module.weight.grad
+        work = dist.all_reduce(torch.ones(1), group=dist.group.WORLD, async_op=True)
+        begin = time.monotonic()
+        tap.raises(dist.DistBackendError, lambda: work.wait(datetime.timedelta(seconds=0.5)),
+                   'all_reduce: rank 0: operation ', ' is not over after 0.5 seconds')
+        assert time.monotonic() - begin > 0.4
+        tap.raises(ValueError, lambda: work.wait(-1), 'Work.wait: the timeout is -1 seconds')
+        tap.raises(dist.DistBackendError, grad.tolist, late)
+        for text in (repr(grad), f'{grad}', str(grad)):
+            assert text.startswith('tensor(..., size=(1, 3)') and late in text and ', error="' in text, text
+        calls = (lambda: grad.sum().item(), lambda: torch.optim.SGD(nets[0].parameters(), lr=1.0).step(),
+                 lambda: norm(torch.ones(4, 3)), lambda: shards(x))
+        for call in calls:
+            error = tap.raises(dist.DistBackendError, call)
+            assert isinstance(error, RuntimeError) and isinstance(error, GLib.Error), error
+            assert late in str(error) and 'quark' not in str(error), error
+    else:
+        time.sleep(5)  # the timeouts of the other rank are over
+        work = dist.all_reduce(torch.ones(1), group=dist.group.WORLD, async_op=True)
+    assert work.wait(datetime.timedelta(seconds=50))
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def run_rank():
@@ -388,7 +459,18 @@ def three_processes_agree():
 
 
 @tap.case
+def what_times_out_is_an_error_of_the_group():
+    if not dist.is_mpi_available() or not shutil.which('mpirun'):
+        raise tap.Skip('MPI is not installed')
+    done = subprocess.run([*MPIRUN, sys.executable, __file__, '--late'], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@tap.case
 def calls_without_a_group_raise():
+    tap.raises(ValueError, lambda: dist.init_process_group('mpi', rank=5), 'rank is given without world_size')
+    tap.raises(ValueError, lambda: dist.init_process_group('mpi', world_size=5), 'world_size is given without rank')
+    tap.raises(ValueError, lambda: dist.init_process_group('mpi', rank=5, world_size=2), 'out of range for 2 processes')
     tap.raises(TypeError, lambda: dist.init_process_group('mpi', init_method=5), 'a URL')
     tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank='0', world_size=1), "not '0'")
     tap.raises(TypeError, lambda: dist.init_process_group('mpi', rank=0, world_size=1.0),
@@ -426,6 +508,15 @@ def names_of_pytorch_are_there_or_refused():
     tap.raises(AttributeError, lambda: fsdp.FullyShardedDataParallel, 'fully_shard')
     tap.raises(AttributeError, lambda: fsdp.nothing, 'has no attribute')
     tap.raises(AttributeError, lambda: dist.nothing, 'has no attribute')
+    for module, name in ((tensor_parallel, 'SequenceParallel'), (tensor_parallel, 'loss_parallel'),
+                         (dist.tensor, 'DTensor'), (dist.checkpoint, 'async_save'),
+                         (dist.checkpoint, 'FileSystemWriter')):
+        tap.raises(AttributeError, lambda module=module, name=name: getattr(module, name), f'{name!r}: ')
+        tap.raises(AttributeError, lambda module=module: module.nothing, "attribute 'nothing'")
+    tap.raises(AttributeError, lambda: dist.rpc, 'by groups')
+    for name in ('nn.functional', 'nn', 'rpc', 'pipelining'):
+        tap.raises(ImportError, lambda name=name: importlib.import_module(f'gtorch.distributed.{name}'), "': ")
+    tap.raises(ImportError, lambda: importlib.import_module('gtorch.distributed.nothing'), 'No module named')
     os.environ['TORCH_DISTRIBUTED_DEBUG'] = 'INFO'
     dist.set_debug_level_from_env()
     assert dist.get_debug_level() == dist.DebugLevel.INFO
@@ -475,4 +566,4 @@ def a_store_waits_without_the_interpreter():
 
 
 if __name__ == '__main__':
-    run_rank() if sys.argv[1:] == ['--rank'] else tap.main()
+    {'--rank': run_rank, '--late': run_late}.get(''.join(sys.argv[1:]), tap.main)()

@@ -382,6 +382,13 @@ def rank_arguments_of_another_kind_are_refused():
     for options in ({'mesh': 'x'}, {'mp_policy': 'x'}, {'reshard_after_forward': 'x'}):
         tap.raises(TypeError, lambda given=options: fully_shard(torch.nn.Linear(2, 2), **given), 'fully_shard: ')
     tap.raises(TypeError, lambda: fully_shard(3), 'a Module')
+    for options, text in (({'mp_policy': MixedPrecisionPolicy(reduce_dtype='bf16')}, 'reduce_dtype of mp_policy'),
+                          ({'ignored_params': {1}}, 'ignored_params has parameters')):
+        tap.raises(TypeError, lambda given=options: fully_shard(torch.nn.Linear(2, 2), **given), f'fully_shard: {text}')
+    layers = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+    tap.raises(NotImplementedError, lambda: fully_shard(layers), 'a list of modules')
+    for container in (torch.nn.ModuleList(layers), torch.nn.ModuleDict({'a': layers[0]})):
+        tap.raises(ValueError, lambda given=container: fully_shard(given), 'has no forward() of its own')
     net = sharded()
     tap.raises(TypeError, lambda: net.set_requires_gradient_sync('x'), 'True or False')
     tap.raises(NotImplementedError, lambda: StateDictOptions(ignore_frozen_params=True), 'ignore_frozen_params')

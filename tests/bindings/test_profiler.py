@@ -196,6 +196,48 @@ def memory_is_written():
 
 
 @tap.case
+def metadata_are_texts():
+    for what in ('schedule', 'on_trace_ready'):
+        raises(TypeError, lambda what=what: profile(**{what: 5}), f'profile(): {what} is 5')
+    with profile() as prof:
+        torch.ones(1)
+    for method in (prof.add_metadata, prof.add_metadata_json, prof.preset_metadata_json):
+        for wrong in (('k', 5), ('k', None), (5, 'x')):
+            raises(TypeError, lambda method=method, given=wrong: method(*given), f'{method.__name__}: the ')
+    prof.add_metadata('k', 'a "text"')
+    for method in (prof.export_chrome_trace, prof.export_stacks, prof.export_memory_timeline):
+        raises(ValueError, lambda method=method: method(''), f'{method.__name__}: the path is empty')
+    prof.export_chrome_trace(path('texts.json'))
+    with open(path('texts.json')) as file:
+        assert json.load(file)['k'] == 'a "text"'
+
+
+def net(call):
+    """What 10 calls leave behind, by a profile, in bytes."""
+    with profile(profile_memory=True) as prof:
+        for _ in range(10):
+            call()
+    return sum(one.self_cpu_memory_usage for one in prof.key_averages())
+
+
+@tap.case
+def memory_that_is_given_back_was_taken():
+    x, index = torch.ones(1000), torch.tensor([1, 2])
+    calls = (
+        lambda: x + 1, lambda: x * 2.5, lambda: 1 / x, lambda: x**2, lambda: x > 0, lambda: x.clamp(0, 1),
+        lambda: torch.where(x > 0, x, 0.0), lambda: x.fill_(3), lambda: x.add_(1), lambda: x.sum().item(),
+        lambda: x.__setitem__(2, 5.0), lambda: x.index_fill(0, index, 2.0), lambda: torch.full((3,), True),
+        lambda: torch.frombuffer(bytearray(80), dtype=torch.float32) + 1,
+    )  # fmt: skip
+    for i, call in enumerate(calls):
+        assert net(call) == 0, (i, net(call))
+    kept = []
+    assert net(lambda: kept.append(x + 1)) == 10 * 4000
+    kept.clear()
+    assert net(lambda: [torch.MemoryPool('cpu').run(lambda pool: x * x)]) == 0
+
+
+@tap.case
 def schedules_choose_steps():
     ready = []
 

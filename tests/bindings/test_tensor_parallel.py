@@ -326,6 +326,39 @@ def rank_parts_are_not_mixed_up():
     tap.raises(Exception, lambda: GTorch.parallelize_adopt(copy, torch.ones(4, 8)), 'not a parameter of a layer')
 
 
+def rank_layers_have_the_parameters_of_one_rank():
+    """Whatever the ranks have begun with: the result is that of the layers of the source alone."""
+    def made(seed):
+        torch.manual_seed(seed)
+        return Model()
+
+    inputs, own_rank = batch(1)[0], dist.get_rank()
+    for given, source in (({}, 0), ({'src_data_rank': 2}, 2)):
+        whole, net = made(50 + source), parallelize_module(made(50 + own_rank), None, PLAN, **given)
+        for (name, one), (_, part) in zip(whole.named_parameters(), net.named_parameters()):
+            assert torch.equal(part, own(one, name, own_rank, N)), (source, name)
+        torch.testing.assert_close(net(inputs), whole(inputs))
+    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('data', 'model'))
+    linear = torch.nn.Linear(4, 4)
+    with torch.no_grad():
+        linear.weight.fill_(own_rank), linear.bias.fill_(own_rank)
+    parallelize_module(linear, mesh['model'], RowwiseParallel(), src_data_rank=1)
+    assert linear.weight.eq(own_rank | 1).all() and linear.bias.eq(own_rank | 1).all(), (own_rank, linear.weight)
+    linear = torch.nn.Linear(4, 4)
+    with torch.no_grad():
+        linear.weight.fill_(own_rank)
+    parallelize_module(linear, None, ColwiseParallel(), src_data_rank=None)
+    assert linear.weight.eq(own_rank).all()
+    for wrong, kind in ((4, ValueError), (-1, ValueError), (True, TypeError), ('0', TypeError)):
+        tap.raises(kind, lambda given=wrong: parallelize_module(torch.nn.Linear(4, 4), None, ColwiseParallel(),
+                                                                src_data_rank=given), 'src_data_rank')
+    tap.raises(TypeError, lambda: parallelize_module(None, None, PLAN), 'parallelize_module: module is a Module')
+    for wrong in ((0,), (-4,)):
+        tap.raises(ValueError, lambda given=wrong: init_device_mesh('cpu', given), f'the length {wrong[0]}')
+    for wrong in (None, 'x', (4.0,), 4):
+        tap.raises(TypeError, lambda given=wrong: init_device_mesh('cpu', given), 'init_device_mesh: mesh_shape')
+
+
 def rank_what_cannot_be_divided_is_refused():
     linear = torch.nn.Linear(4, 4)
     style = ColwiseParallel()

@@ -165,6 +165,8 @@ def rank_what_cannot_be_shared_is_refused():
     tap.raises(NotImplementedError, lambda: Zero(model.parameters(), torch.optim.Adam, overlap_with_ddp=True),
                'overlap')
     tap.raises(TypeError, lambda: Zero(model.parameters(), torch.nn.Linear), 'a class of optimizers')
+    kind = torch.optim.Adam if dist.get_rank() == 0 else torch.optim.SGD
+    tap.raises(ValueError, lambda: Zero(model.parameters(), kind, lr=0.1), 'ZeroRedundancyOptimizer-GTorchAdam on rank')
     tap.raises(Exception, lambda: Zero(model.parameters(), torch.optim.LBFGS), 'need a closure')
     optimizer = Zero(model.parameters(), torch.optim.Adam)
     tap.raises(Exception, lambda: torch.ShardedOptimizer.new(optimizer, dist.group.WORLD), 'shared already')

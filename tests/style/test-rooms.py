@@ -90,6 +90,7 @@ EVENTS = {
     "gtorch/stream/gtorch-fence.c": ["host_waited", "host_block"],
     "gtorch/stream/gtorch-stream.c": ["join", "record", "wait", "host_block"],
     "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_block", "host_wait", "host_block"],
+    "gtorch/tensor/gtorch-impl.c": ["storage_new"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

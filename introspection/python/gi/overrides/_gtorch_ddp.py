@@ -195,6 +195,12 @@ class DistributedDataParallel(GTorch.nn.Module):
                  param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
                  skip_all_reduce_unused_params=False):
         super().__init__()
+        if not isinstance(module, GTorch.Module):
+            raise TypeError(f'DistributedDataParallel: module is a Module, not {type(module).__name__}')
+        if bucket_cap_mb is not None and (isinstance(bucket_cap_mb, bool)
+                                          or not isinstance(bucket_cap_mb, (int, float))):
+            raise TypeError('DistributedDataParallel: bucket_cap_mb is a number of megabytes, not '
+                            f'{bucket_cap_mb!r}')
         unsupported = {
             'mixed_precision': mixed_precision, 'delay_all_reduce_named_params': delay_all_reduce_named_params,
             'param_to_hook_all_reduce': param_to_hook_all_reduce, 'device_mesh': device_mesh,

@@ -10,13 +10,15 @@ import datetime
 import functools
 import os
 import pickle
+import re
+import sys
 import threading
 import time
 
 from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides._gtorch_convert import RawTensor, convert_bool
-from gi.overrides._gtorch_exceptions import of_kind
+from gi.overrides._gtorch_exceptions import of_kind, set_of_groups
 
 Work, Store = GTorch.Work, GTorch.Store
 HashStore = GTorch.HashStore
@@ -38,6 +40,9 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A key of a store has not come in time."""
+
+
+set_of_groups(DistBackendError)
 
 
 def _composed(function):
@@ -106,14 +111,29 @@ class group(metaclass=_WithWorld):
 
 # --- stores ---
 
-def _seconds(timeout):
+def _seconds(timeout, name=None, with_zero=False):
+    """A time limit in seconds. With the name of a function, it is more than 0, or may be 0."""
+    begin = '' if name is None else f'{name}: '
     if timeout is None:
         return default_pg_timeout.total_seconds()
     if isinstance(timeout, datetime.timedelta):
-        return timeout.total_seconds()
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
-        return float(timeout)
-    raise TypeError(f'the timeout is a datetime.timedelta or a number of seconds, not {type(timeout).__name__}')
+        seconds = timeout.total_seconds()
+    elif isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
+        seconds = float(timeout)
+    else:
+        raise TypeError(f'{begin}the timeout is a datetime.timedelta or a number of seconds, not '
+                        f'{type(timeout).__name__}')
+    if name is not None and not (seconds > 0 or with_zero and seconds == 0):
+        rule = 'it is not negative' if with_zero else 'it is more than 0'
+        raise ValueError(f'{begin}the timeout is {seconds:g} seconds; {rule}')
+    return seconds
+
+
+def _whole(name, what, value):
+    """A whole number, such as a rank."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f'{name}: {what} is a whole number, not {value!r}')
+    return value
 
 
 def _bytes(value):
@@ -280,11 +300,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if are_threads and 'groups' not in vars(_of_thread):
         _of_thread.groups = _Groups()
     if is_initialized():
-        raise ValueError('the process group is there already: call destroy_process_group() before')
+        raise ValueError('init_process_group: the process group is there already: call destroy_process_group() before')
     if pg_options is not None:
         raise NotImplementedError('init_process_group: pg_options is not supported')
     if store is not None and init_method is not None:
-        raise ValueError('either store or init_method is given, not both')
+        raise ValueError('init_process_group: either store or init_method is given, not both')
     del group_name
     if init_method is not None and not isinstance(init_method, str):
         raise TypeError(f'init_process_group: init_method is a URL, not {type(init_method).__name__}')
@@ -292,8 +312,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f'init_process_group: {word} is a whole number, not {number!r}')
     seconds, name = _seconds(timeout), _backend(backend)
+    if (rank == -1) != (world_size == -1):
+        given, missing = ('rank', 'world_size') if world_size == -1 else ('world_size', 'rank')
+        raise ValueError(f'init_process_group: {given} is given without {missing}; both are given, or neither')
     if not (rank == world_size == -1 or 0 <= rank < world_size):
-        raise ValueError(f'rank {rank} is out of range for {world_size} processes; both are given, or neither')
+        raise ValueError(f'init_process_group: rank {rank} is out of range for {world_size} processes')
     if store is None and init_method in (None, 'env://') and rank == -1 and 'RANK' in os.environ:
         store, rank, world_size = _of_store(lambda: GTorch.Store.from_environment(seconds, None))
     elif store is None:
@@ -321,10 +344,10 @@ def _backend(name):
     if name is None:
         return 'mpi'
     if not isinstance(name, str):
-        raise TypeError(f'backend is a str, not {type(name).__name__}')
+        raise TypeError(f'{_caller()}backend is a str, not {type(name).__name__}')
     name = name.lower()
     if name in ('gloo', 'ucc', 'xccl') or ':' in name:
-        raise NotImplementedError(f'there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
+        raise NotImplementedError(f'{_caller()}there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
                                   'GPUs by “nccl”')
     return name
 
@@ -365,13 +388,26 @@ def get_pg_count():
 def _group(value):
     if value is None:
         if GroupMember.WORLD is None:
-            raise ValueError('there is no process group: call init_process_group() before')
+            raise ValueError(f'{_caller()}there is no process group: call init_process_group() before')
         return GroupMember.WORLD
     if value is GroupMember.NON_GROUP_MEMBER:
-        raise ValueError('this process has no part in the group')
+        raise ValueError(f'{_caller()}this process has no part in the group')
     if not isinstance(value, GTorch.ProcessGroup):
-        raise TypeError(f'group is a group of processes, not {type(value).__name__}')
+        raise TypeError(f'{_caller()}group is a group of processes, not {type(value).__name__}')
     return value
+
+
+def _caller():
+    """The function of this library that the program has called, for messages: 'all_reduce: '."""
+    frame, name = sys._getframe(1), ''
+    while frame is not None and frame.f_globals.get('__name__', '').startswith(('gi.overrides.', 'gtorch.')):
+        code = frame.f_code.co_name
+        if code not in ('run', '__init__', '__call__', '__new__') and not code.startswith(('_', '<')):
+            name = f'{code}: '
+        elif code in ('__init__', '__new__') and 'self' in frame.f_locals:
+            name = f"{type(frame.f_locals['self']).__name__}: "
+        frame = frame.f_back
+    return name
 
 
 def get_rank(group=None):
@@ -398,7 +434,7 @@ def get_global_rank(group, group_rank):
     """The rank in the group of all processes of a rank of @group."""
     ranks = get_process_group_ranks(group)
     if not 0 <= group_rank < len(ranks):
-        raise ValueError(f'rank {group_rank} is out of range for a group of {len(ranks)}')
+        raise ValueError(f'get_global_rank: rank {group_rank} is out of range for a group of {len(ranks)}')
     return ranks[group_rank]
 
 
@@ -406,7 +442,7 @@ def get_group_rank(group, global_rank):
     """The rank in @group of a rank of all processes."""
     ranks = get_process_group_ranks(group)
     if global_rank not in ranks:
-        raise ValueError(f'rank {global_rank} has no part in the group of ranks {ranks}')
+        raise ValueError(f'{_caller()}rank {global_rank} has no part in the group of ranks {ranks}')
     return ranks.index(global_rank)
 
 
@@ -419,8 +455,13 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     world = _group(None)
     if backend is not None and _backend(backend) != world.get_backend():
         raise NotImplementedError(f'new_group: the backend is that of the group of all, {world.get_backend()!r}')
-    ranks = list(range(world.get_size())) if ranks is None else sorted(ranks)
-    made = _run(lambda: world.new_part(ranks, -1 if timeout is None else _seconds(timeout)))
+    seconds = -1 if timeout is None else _seconds(timeout, 'new_group')
+    if ranks is None:
+        ranks = range(world.get_size())
+    elif isinstance(ranks, (str, bytes)) or not hasattr(ranks, '__iter__'):
+        raise TypeError(f'new_group: ranks is a list of ranks, not {type(ranks).__name__}')
+    ranks = sorted(_whole('new_group', 'a rank', rank) for rank in ranks)
+    made = _run(lambda: world.new_part(ranks, seconds))
     return _remember(made) if made.get_rank() >= 0 else GroupMember.NON_GROUP_MEMBER
 
 
@@ -448,13 +489,22 @@ def _wait(self, timeout=None):
     For work of GPUs the current stream waits, and not the caller, unless there is a time limit."""
     if timeout is None and not self.is_blocking():
         return _run(lambda: _raw_wait(self, -1, None))
-    end = None if timeout is None else time.monotonic() + _seconds(timeout)
+    seconds = None if timeout is None else _seconds(timeout, 'Work.wait', True)
+    end = None if seconds is None else time.monotonic() + seconds
     while not self.is_completed() and (end is None or time.monotonic() < end):
         try:
             return _raw_wait(self, SLICE if end is None else max(0.0, min(SLICE, end - time.monotonic())), None)
         except GLib.Error:
             continue  # it is not over, or has failed
-    return _run(lambda: _raw_wait(self, 0 if end is not None else -1, None))
+    if end is None:
+        return _run(lambda: _raw_wait(self, -1, None))
+    try:
+        return _raw_wait(self, 0, None)
+    except GLib.Error as error:
+        # The last number of the message are the seconds of this wait.
+        is_late = error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.TIMED_OUT) and not self.is_completed()
+        raise of_kind(DistBackendError, error,
+                      re.sub(r'0(?=\D*$)', f'{seconds:g}', error.message) if is_late else None) from None
 
 
 _raw_wait, Work.wait = Work.wait, _wait
@@ -536,12 +586,20 @@ def _end(work, async_op, *results):
     return None
 
 
+def _tag(value):
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f'{_caller()}tag is a whole number, not {value!r}')
+    if not -(2**31) <= value < 2**31:
+        raise ValueError(f'{_caller()}the tag is {value}; tags are from 0 to 32767')
+    return value
+
+
 def _reduction(op):
     if isinstance(op, _PremulSum) or op == ReduceOp.PREMUL_SUM:
         raise NotImplementedError('PREMUL_SUM is for all_reduce() and reduce_scatter_tensor(), with the factor that '
                                   '_make_nccl_premul_sum() gives it')
     if not isinstance(op, GTorch.ReduceOp):
-        raise TypeError(f'op is one of ReduceOp, such as ReduceOp.SUM, not {type(op).__name__}')
+        raise TypeError(f'{_caller()}op is one of ReduceOp, such as ReduceOp.SUM, not {type(op).__name__}')
     return op
 
 
@@ -563,10 +621,13 @@ def _list(name, values):
 def _place(group, global_rank, group_rank, what):
     """The rank in the group of an argument that may be given in either way."""
     if (global_rank is None) == (group_rank is None):
-        raise ValueError(f'{what} or group_{what} must be given, and not both')
+        which = 'none was' if group_rank is None else 'both were'
+        raise ValueError(f'{_caller()}either {what} or group_{what} must be given, and {which}')
     given = global_rank if group_rank is None else group_rank
     if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f'{what} is a rank, a whole number, not {type(given).__name__}')
+        raise TypeError(f'{_caller()}{what} is a rank, a whole number, not {type(given).__name__}')
+    if not -(2**31) <= given < 2**31:
+        raise ValueError(f'{_caller()}rank {given} is out of range for {get_world_size(group)} processes')
     if group_rank is not None:
         return group_rank
     return global_rank if group is None else get_group_rank(group, global_rank)
@@ -649,7 +710,8 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Sends each rank a part of a tensor, and gets one from each."""
     _check('all_to_all_single', output, input)
-    splits = [list(sizes or ()) for sizes in (output_split_sizes, input_split_sizes)]
+    splits = [[_whole('all_to_all_single', 'a split size', one) for one in sizes or ()]
+              for sizes in (output_split_sizes, input_split_sizes)]
     return _end(_run(lambda: _group(group).all_to_all_single(output, input, *splits)), async_op)
 
 
@@ -658,7 +720,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Begins to send a tensor to a rank."""
     _check('isend', tensor)
     place = _place(group, dst, group_dst, 'dst')
-    return _run(lambda: _group(group).send(tensor, place, tag))
+    return _run(lambda: _group(group).send(tensor, place, _tag(tag)))
 
 
 @_composed
@@ -666,20 +728,22 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """Begins to receive a tensor from a rank, from any if none is named."""
     _check('irecv', tensor)
     if src is None and group_src is None:
-        return _run(lambda: _group(group).recv_any(tensor, tag))
+        return _run(lambda: _group(group).recv_any(tensor, _tag(tag)))
     place = _place(group, src, group_src, 'src')
-    return _run(lambda: _group(group).recv(tensor, place, tag))
+    return _run(lambda: _group(group).recv(tensor, place, _tag(tag)))
 
 
 @_composed
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Sends a tensor to a rank, and waits until it is on its way."""
+    _check('send', tensor)
     isend(tensor, dst, group, tag, group_dst).wait()
 
 
 @_composed
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
     """Receives a tensor from a rank; returns that rank."""
+    _check('recv', tensor)
     work = irecv(tensor, src, group, tag, group_src)
     work.wait()
     return get_global_rank(group, work.get_source_rank())
@@ -690,7 +754,7 @@ class P2POp:
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
-            raise ValueError('op is isend or irecv of this module')
+            raise ValueError('P2POp: op is isend or irecv of this module')
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
         self.tag, self.group_peer = tag, group_peer
 
@@ -699,10 +763,10 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list):
     """Begins several sends and receives; returns a list of work."""
     if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
-        raise ValueError('the list must have objects of the class P2POp, at least one')
+        raise ValueError('batch_isend_irecv: the list must have objects of the class P2POp, at least one')
     made = _group(p2p_op_list[0].group)
     if any(_group(one.group) is not made for one in p2p_op_list):
-        raise ValueError('the operations of a list have the same group')
+        raise ValueError('batch_isend_irecv: the operations of a list have the same group')
     _run(made.begin_batch)
     try:
         works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
@@ -749,7 +813,14 @@ def _padded(tensor, size):
     return result
 
 
+def _objects(name, values):
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f'{name}(): object_list is a list, not {type(values).__name__}')
+    return list(values)
+
+
 def _check_length(name, values, group):
+    _group(group)  # which this process may have no part in
     if values is None or len(values) != get_world_size(group):
         raise ValueError(f'{name}(): the list has one place for each of {get_world_size(group)} ranks')
 
@@ -785,7 +856,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     """Copies the objects in the list of one rank to those of the others."""
     del device  # that of the group
     place = _place(group, 0 if src is None and group_src is None else src, group_src, 'src')
-    packed = _packed(list(object_list), group)
+    packed = _packed(_objects('broadcast_object_list', object_list), group)
     size = GTorch.tensor([packed.numel(), len(object_list)], dtype=GTorch.int64, device=_device(group))
     broadcast(size, group=group, group_src=place)
     n_bytes, n = size.tolist()
@@ -822,7 +893,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
     """Sends the objects in a list to a rank."""
     del device
-    packed = _packed(list(object_list), group)
+    packed = _packed(_objects('send_object_list', object_list), group)
     send(GTorch.tensor([packed.numel()], dtype=GTorch.int64, device=_device(group)), dst, group, 0, group_dst)
     send(packed, dst, group, 0, group_dst)
 
@@ -831,6 +902,7 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Receives objects into a list of the same length; returns the rank that has sent them."""
     del device
+    _objects('recv_object_list', object_list)
     size = GTorch.zeros(1, dtype=GTorch.int64, device=_device(group))
     recv(size, src, group, 0, group_src)
     data = GTorch.zeros(size.item(), dtype=GTorch.uint8, device=_device(group))

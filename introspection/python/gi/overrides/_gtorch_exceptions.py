@@ -96,6 +96,20 @@ OF_SHAPES = (
     'batch_norm', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cross_entropy', 'init', 'init_dirac',
     'init_eye', 'init_orthogonal', 'init_sparse', 'instance_norm', 'item', 'nll_loss',
 )  # fmt: skip
+# Operations of groups of processes. Their errors may come later, behind the name of what has waited for them.
+OF_GROUPS = frozenset((
+    'all_gather', 'all_gather_coalesced', 'all_gather_into_tensor', 'all_gather_object', 'all_gather_variant',
+    'all_reduce', 'all_reduce_coalesced', 'all_reduce_premul', 'all_to_all', 'all_to_all_single', 'barrier',
+    'batch_isend_irecv', 'broadcast', 'broadcast_coalesced', 'broadcast_object_list', 'broadcast_variant',
+    'distributed_module', 'gather', 'gather_object', 'gather_variant', 'grad_bucket_average', 'irecv', 'isend',
+    'module_shards', 'module_shards_gather', 'monitored_barrier', 'mpi', 'nccl', 'parallelize_columns',
+    'parallelize_gather', 'parallelize_rows', 'power_sgd', 'process_group', 'process_group_abort',
+    'process_group_bind_device', 'process_group_new_part', 'recv', 'recv_any', 'recv_object_list', 'recv_variant',
+    'reduce', 'reduce_scatter', 'reduce_scatter_coalesced', 'reduce_scatter_tensor', 'reduce_scatter_tensor_premul',
+    'safetensors_index', 'scatter', 'scatter_object_list', 'scatter_variant', 'send', 'send_object_list',
+    'send_variant', 'sharded_optimizer', 'sync_batch_norm',
+))  # fmt: skip
+_of_groups = []  # the class of their errors, once torch.distributed is imported
 TEXTS = 'gtorch-1'  # the domain of the translations
 
 
@@ -117,8 +131,15 @@ def _says(message, *texts):
     return any(said.startswith(GLib.dgettext(TEXTS, text).partition('%')[0]) for text in texts)
 
 
+def _is_of_group(message):
+    """Tells whether an operation of a group has failed."""
+    return bool(_of_groups) and not OF_GROUPS.isdisjoint(message.split(': ')[:-1])
+
+
 def _refined(code, message):
     """The kind of an error whose code stands for several of PyTorch's."""
+    if code == CODES.FAILED and _is_of_group(message):
+        return _kind_of(_of_groups[0])
     if code == CODES.SHAPE and message.partition(':')[0] in OF_SHAPES:
         return _derived[ValueError]
     if code == CODES.DTYPE and _says(message, 'not defined for dtype %s'):
@@ -133,7 +154,8 @@ def _of_kind(cls, message='', domain='', code=0):
     if cls is Failure and domain == DOMAIN:
         cls = _refined(code, message)
     elif cls is Failure and domain == FILES:
-        cls = FILE_KINDS.get(code, cls)
+        late = code == Gio.IOErrorEnum.TIMED_OUT and _is_of_group(message)
+        cls = _kind_of(_of_groups[0]) if late else FILE_KINDS.get(code, cls)
     return (OSError if issubclass(cls, OSError) else RuntimeError).__new__(cls, message)
 
 
@@ -142,11 +164,21 @@ _derived = {kind.__bases__[-1]: kind for kind in KINDS.values() if len(kind.__ba
 Failure.__new__ = staticmethod(_of_kind)
 
 
-def of_kind(builtin, error, message=None):
-    """The error, where PyTorch raises an exception of another kind than its code stands for."""
+def _kind_of(builtin):
+    """The class of errors that PyTorch raises as @builtin."""
     if builtin not in _derived:
         _derived[builtin] = _kind(builtin.__name__, builtin, doc=f'An error that PyTorch raises as {builtin.__name__}.')
-    found = _derived[builtin](message or error.message)
+    return _derived[builtin]
+
+
+def set_of_groups(builtin):
+    """Lets what fails or times out in an operation of a group be of this kind, wherever that is noticed."""
+    _of_groups[:] = [builtin]
+
+
+def of_kind(builtin, error, message=None):
+    """The error, where PyTorch raises an exception of another kind than its code stands for."""
+    found = _kind_of(builtin)(message or error.message)
     found.message, found.domain, found.code = message or error.message, error.domain, error.code
     return found
 

@@ -156,7 +156,10 @@ METHODS = [name for name, value in vars(FSDPModule).items()
            if not name.startswith('_') and isinstance(value, types.FunctionType)]
 
 
-def _dtype(value):
+def _dtype(policy, name):
+    value = getattr(policy, name)
+    if value is not None and not isinstance(value, GTorch.DType):
+        raise TypeError(f'fully_shard: {name} of mp_policy is a dtype or None, not {value!r}')
     return GTorch.DType.NONE if value is None else value
 
 
@@ -187,6 +190,14 @@ def _find_nearby(group, n):
     return known[n]
 
 
+def _lacks_forward(module):
+    """Tells whether a module is a container that nobody calls."""
+    if not isinstance(module, (GTorch.ModuleList, GTorch.ModuleDict)):
+        return False
+    derived = [one for one in type(module).__mro__ if issubclass(one, (GTorch.nn.ModuleList, GTorch.nn.ModuleDict))]
+    return not any('forward' in vars(one) for one in derived)
+
+
 def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placement_fn=None,
                 mp_policy=MixedPrecisionPolicy(), offload_policy=None, ignored_params=None):
     """Divides the parameters of a module among the processes of a group, by default all, or of a @mesh: of two
@@ -201,6 +212,12 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
         raise TypeError(f'fully_shard: offload_policy is an OffloadPolicy, not {type(offload_policy).__name__}')
     if not isinstance(mp_policy, MixedPrecisionPolicy):
         raise TypeError(f'fully_shard: mp_policy is a MixedPrecisionPolicy, not {type(mp_policy).__name__}')
+    if isinstance(module, (list, tuple)):
+        raise NotImplementedError('fully_shard: a list of modules as one group is not supported: call it for each, or '
+                                  'for a module that has them')
+    if _lacks_forward(module):
+        raise ValueError(f'fully_shard: {type(module).__name__} has no forward() of its own, before which parameters '
+                         'are gathered: call it for each module inside')
     if not isinstance(module, GTorch.Module):
         raise TypeError(f'fully_shard: the module is a {type(module).__name__}; it is a Module')
     if reshard_after_forward is not None and not isinstance(reshard_after_forward, int):
@@ -211,11 +228,14 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
         nearby = _find_nearby(group, reshard_after_forward)
     reshard = True if reshard_after_forward is None else bool(reshard_after_forward)
+    dtypes = [_dtype(mp_policy, name) for name in ('param_dtype', 'reduce_dtype', 'output_dtype')]
+    for one in ignored_params or ():
+        if not isinstance(one, RawTensor):
+            raise TypeError(f'fully_shard: ignored_params has parameters, not {one!r}')
     for one in ignored_params or ():
         GTorch.ModuleShards.ignore(one)
     made = dist._run(lambda: GTorch.ModuleShards.new(
-        module, group, reshard, _dtype(mp_policy.param_dtype), _dtype(mp_policy.reduce_dtype),
-        _dtype(mp_policy.output_dtype)))
+        module, group, reshard, *dtypes))
     made.props.cast_forward_inputs = mp_policy.cast_forward_inputs
     if replicas is not None:
         dist._run(lambda: made.set_replicas(replicas))

@@ -102,7 +102,7 @@ def set_debug_level_from_env():
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """Waits until all ranks are here; the error names those that are not, all of them in either case."""
     del wait_all_ranks
-    seconds = -1 if timeout is None else dist._seconds(timeout)
+    seconds = -1 if timeout is None else dist._seconds(timeout, 'monitored_barrier')
     dist._run(lambda: dist._group(group).monitored_barrier(seconds, None))
 
 
@@ -114,9 +114,9 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
     lists = [list(ranks) for ranks in ranks_per_subgroup_list or ()]
     named = [rank for ranks in lists for rank in ranks]
     if not named:
-        raise ValueError('the list of ranks is empty')
+        raise ValueError('new_subgroups_by_enumeration: the list of ranks is empty')
     if len(set(named)) < len(named):
-        raise ValueError(f'a rank is in two of the groups {lists}')
+        raise ValueError(f'new_subgroups_by_enumeration: a rank is in two of the groups {lists}')
     rank, own, groups = dist.get_rank(), None, []
     for ranks in lists:
         groups.append(dist.new_group(ranks, timeout, backend, pg_options, group_desc=group_desc))
@@ -132,9 +132,9 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
             raise ValueError('group_size is the number of GPUs by default, and there are none')
     ranks = dist.get_process_group_ranks(group)
     if isinstance(group_size, bool) or not isinstance(group_size, int) or group_size <= 0:
-        raise ValueError(f'group_size is a number of ranks, 1 or more, not {group_size!r}')
+        raise ValueError(f'new_subgroups: group_size is a number of ranks, 1 or more, not {group_size!r}')
     if len(ranks) % group_size:
-        raise ValueError(f'{len(ranks)} ranks cannot be divided into groups of {group_size}')
+        raise ValueError(f'new_subgroups: {len(ranks)} ranks cannot be divided into groups of {group_size}')
     lists = [ranks[first: first + group_size] for first in range(0, len(ranks), group_size)]
     return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
 
@@ -145,11 +145,12 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
         raise NotImplementedError('split_group: pg_options is not supported')
     del group_desc
     if not split_ranks:
-        raise ValueError('split_ranks is empty')
+        raise ValueError('split_group: split_ranks is empty')
     parent, own = dist._group(parent_pg), None
+    seconds = -1 if timeout is None else dist._seconds(timeout, 'split_group')
     for ranks in split_ranks:
-        made = dist._run(lambda ranks=ranks: parent.new_part(sorted(ranks), -1 if timeout is None
-                                                             else dist._seconds(timeout)))
+        ranks = sorted(dist._whole('split_group', 'a rank', rank) for rank in ranks)
+        made = dist._run(lambda ranks=ranks: parent.new_part(ranks, seconds))
         if made.get_rank() >= 0:
             own = dist._remember(made)
     return own

@@ -264,6 +264,18 @@ def _make(activities, **settings):
     return made
 
 
+def _path(name, path):
+    if isinstance(path, (str, os.PathLike)) and not os.fspath(path):
+        raise ValueError(f'{name}: the path is empty')
+    return path
+
+
+def _texts(name, key, value):
+    for what, one in (('key', key), ('value', value)):
+        if not isinstance(one, str):
+            raise TypeError(f'{name}: the {what} is a str, not {type(one).__name__}')
+
+
 class profile:  # noqa: N801, the name is PyTorch's
     """with profile(): … records what the block does. With @schedule, a function of the number of a step, only the steps
     are recorded that it wants, and step() tells when one is over; @on_trace_ready is called with the profile after each
@@ -286,6 +298,9 @@ class profile:  # noqa: N801, the name is PyTorch's
         self.record_shapes, self.profile_memory = convert_bool(record_shapes), convert_bool(profile_memory)
         self.with_stack, self.with_flops = convert_bool(with_stack), convert_bool(with_flops)
         self.with_modules, self.acc_events = convert_bool(with_modules), convert_bool(acc_events)
+        for what, one in (('schedule', schedule), ('on_trace_ready', on_trace_ready)):
+            if one is not None and not callable(one):
+                raise TypeError(f'profile(): {what} is {one!r}, which cannot be called')
         if schedule is not None:
             self._profiler.set_schedule_func(lambda step: _action(schedule, step))
         # Of this object the signal knows weakly: one that is dropped goes at once, and others may record then.
@@ -363,28 +378,31 @@ class profile:  # noqa: N801, the name is PyTorch's
 
     def export_chrome_trace(self, path):
         """Writes a trace for Perfetto, compressed if the name ends with .gz."""
-        self._profiler.export_chrome_trace(path, None)
+        self._profiler.export_chrome_trace(_path('export_chrome_trace', path), None)
 
     def export_stacks(self, path, metric='self_cpu_time_total'):
         """Writes frames and times for flame graphs."""
-        export_stacks(self._profiler, path, metric)
+        export_stacks(self._profiler, _path('export_stacks', path), metric)
 
     def export_memory_timeline(self, path, device=None):
         """Writes the memory over time, as .json or .raw.json, with .gz behind it compressed, or as a page, .html."""
         if device is not None and not isinstance(device, GTorch.Device):
             device = GTorch.Device.new_from_string(str(device))
-        self._profiler.export_memory_timeline(path, device, None)
+        self._profiler.export_memory_timeline(_path('export_memory_timeline', path), device, None)
 
     def add_metadata(self, key, value):
         """Adds a text to the trace."""
-        self._profiler.add_metadata_json(key, json.dumps(str(value)))
+        _texts('add_metadata', key, value)
+        self._profiler.add_metadata_json(key, json.dumps(value))
 
     def add_metadata_json(self, key, value):
         """Adds a value in JSON to the trace."""
+        _texts('add_metadata_json', key, value)
         self._profiler.add_metadata_json(key, value)
 
     def preset_metadata_json(self, key, value):
         """Adds a value in JSON to the trace."""
+        _texts('preset_metadata_json', key, value)
         self._profiler.add_metadata_json(key, value)
 
 

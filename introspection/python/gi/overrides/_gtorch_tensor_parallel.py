@@ -22,6 +22,14 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
     if device_type not in ('cpu', 'cuda'):
         raise ValueError(f'init_device_mesh: device_type is cpu or cuda, not {device_type!r}')
     names = None if mesh_dim_names is None else list(mesh_dim_names)
+    if isinstance(mesh_shape, (str, bytes)) or not isinstance(mesh_shape, (list, tuple)):
+        raise TypeError('init_device_mesh: mesh_shape is a tuple of whole numbers, not '
+                        f'{type(mesh_shape).__name__}')
+    for length in mesh_shape:
+        if isinstance(length, bool) or not isinstance(length, int):
+            raise TypeError(f'init_device_mesh: mesh_shape has {length!r}; it has whole numbers')
+        if length < 1:
+            raise ValueError(f'init_device_mesh: mesh_shape has the length {length}; lengths are 1 or more')
     world = dist._group(None)
     if device_type != _type_of(world):
         raise ValueError(f'init_device_mesh: device_type is {device_type!r}; the backend {world.get_backend()!r} '
@@ -200,16 +208,47 @@ class RowwiseParallel(ParallelStyle):
         dist._run(lambda: GTorch.parallelize_rows(module, group, self._splits))
 
 
+def _source(src_data_rank, group):
+    """The rank of the group whose parameters all take; None: each has its own."""
+    if src_data_rank is None or group.get_size() == 1:
+        return None
+    if isinstance(src_data_rank, bool) or not isinstance(src_data_rank, int):
+        raise TypeError('parallelize_module: src_data_rank is a rank of the mesh or None, not '
+                        f'{type(src_data_rank).__name__}')
+    if not 0 <= src_data_rank < group.get_size():
+        raise ValueError(f'parallelize_module: src_data_rank {src_data_rank} is out of range for a mesh of '
+                         f'{group.get_size()} ranks')
+    return src_data_rank
+
+
+def _divide(style, module, group, source):
+    """Divides a layer, and then what the source has of it: the ranks have compared their shapes by then."""
+    before = {}
+    if source is not None and not module.has_uninitialized_params():
+        before = {name: param.detach().clone() for name, param in module.named_parameters(recurse=False)}
+    style._apply(module, group)
+    for name, whole in before.items():
+        param = getattr(module, name)
+        dist.broadcast(whole, group=group, group_src=source)
+        if GTorch.parallelize_is_part(param):
+            dist._run(lambda to=param, full=whole: GTorch.parallelize_scatter(to, full))
+        else:
+            param.detach().copy_(whole)
+
+
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
-    """Divides layers: @parallelize_plan is a style, or a dictionary of names, which may have * and ?, and styles. All
-    ranks have the same module before. Returns it."""
-    del src_data_rank  # nothing is sent: the modules are alike
+    """Divides layers: @parallelize_plan is a style, or a dictionary of names, which may have * and ?, and styles. The
+    parameters of these layers are those of the rank @src_data_rank of the mesh; with None, each rank takes its part of
+    its own, which are the same on all ranks. Returns the module."""
+    if not isinstance(module, GTorch.Module):
+        raise TypeError(f'parallelize_module: module is a Module, not {type(module).__name__}')
     lines = isinstance(device_mesh, (RawMesh, MeshLines))
     if not lines and device_mesh is not None and not isinstance(device_mesh, GTorch.ProcessGroup):
         raise TypeError(f'parallelize_module: the mesh is a DeviceMesh or a group, not {type(device_mesh).__name__}')
     group = dist._group(device_mesh.get_group() if lines else device_mesh)
+    source = _source(src_data_rank, group)
     if isinstance(parallelize_plan, ParallelStyle):
-        parallelize_plan._apply(module, group)
+        _divide(parallelize_plan, module, group, source)
         return module
     if not isinstance(parallelize_plan, dict):
         raise TypeError(f'parallelize_plan is a style or a dictionary, not {type(parallelize_plan).__name__}')
@@ -223,7 +262,7 @@ def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_d
         if not found:
             raise ValueError(f'parallelize_module: no module has the name {pattern!r}')
         for name in found:
-            style._apply(named[name], group)
+            _divide(style, named[name], group, source)
     return module
 
 

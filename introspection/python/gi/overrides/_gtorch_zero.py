@@ -67,7 +67,8 @@ def _of(optimizer_class):
     members = {name: vars(ZeroRedundancyOptimizer)[name]
                for name in ('consolidate_state_dict', 'state_dict', 'join_hook')}
     here = type(optimizer_class)('ZeroRedundancyOptimizer', (optimizer_class,),
-                                 {**members, '__module__': 'gtorch.distributed.optim', '_new': staticmethod(made)})
+                                 {**members, '__module__': 'gtorch.distributed.optim', '_new': staticmethod(made),
+                                  '__gtype_name__': f'ZeroRedundancyOptimizer-{optimizer_class.__gtype__.name}'})
     return here
 
 
