@@ -347,8 +347,8 @@ def _backend(name):
         raise TypeError(f'{_caller()}backend is a str, not {type(name).__name__}')
     name = name.lower()
     if name in ('gloo', 'ucc', 'xccl') or ':' in name:
-        raise NotImplementedError(f'{_caller()}there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
-                                  'GPUs by “nccl”')
+        raise NotImplementedError(f'{_caller()}there is no backend {name!r}: tensors on the CPU are carried by “mpi”, '
+                                  'those on GPUs by “nccl”')
     return name
 
 
