@@ -411,6 +411,10 @@ def run_late():
         nets = [torch.nn.parallel.DistributedDataParallel(net, process_group=one) for net, one in zip(nets, groups)]
         norm = torch.nn.SyncBatchNorm(3, process_group=groups[2])
         shards = fsdp.fully_shard(torch.nn.Linear(3, 3), mesh=groups[3])
+        for _ in range(3):  # the first passes compare settings, and the order of gradients
+            nets[0](x).sum().backward()
+            nets[0].module.weight.grad.tolist()
+            nets[0].zero_grad()
     if dist.get_rank() == 0:
         late = 'rank 0 waited 1 seconds'
         nets[0](x).sum().backward()
