@@ -15,6 +15,29 @@ is_under_sanitizer (void)
   return g_getenv ("GTORCH_TEST_SERIAL") != NULL;
 }
 
+/* Returns whether the compiler put checks of memory or of threads into the program. */
+static inline gboolean
+is_instrumented (void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return TRUE;
+#else
+  return FALSE;
+#endif
+}
+
+/* Under the thread sanitizer a program takes about thirty times as long. What threads do to each other is what
+ * is looked for there: many values, which are compared in other builds, are left out. */
+static inline gboolean
+is_slowed (void)
+{
+#ifdef __SANITIZE_THREAD__
+  return TRUE;
+#else
+  return is_under_sanitizer ();
+#endif
+}
+
 /* Returns the step for checking elements of a row. */
 static inline guint
 test_step (void)

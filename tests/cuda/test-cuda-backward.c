@@ -300,7 +300,7 @@ run (Snippet snippet, gboolean outer_is_default, guint seed)
 static guint
 n_runs (void)
 {
-  return is_gpu () ? test_often (SEEDS) : ROUNDS;
+  return !is_gpu () ? ROUNDS : is_instrumented () ? 20 : test_often (SEEDS);
 }
 
 static void

@@ -40,7 +40,9 @@ are_equal (const GTorchImpl *a, const GTorchImpl *b)
 static gboolean
 check (const GTorchOpSample *sample, guint dtype)
 {
-  static const guint threads[] = { 2, 5, 8 };
+  static const guint threads[] = { 5, 2, 8 };
+  /* other loops than the best, and those under a sanitizer, divide the work in the same places */
+  const guint n_counts = g_getenv ("GTORCH_CPU_ISA") != NULL || is_instrumented () ? 1 : 3;
   g_auto (Inputs) inputs = { { NULL }, 0 };
   g_autoptr (GPtrArray) expected = NULL;
   guint i, k;
@@ -53,7 +55,7 @@ check (const GTorchOpSample *sample, guint dtype)
   for (i = 0; i < expected->len; i++)
     if (expected->pdata[i] != NULL && ((GTorchImpl *) expected->pdata[i])->numel > 4 * MOST)
       return FALSE;
-  for (k = 0; k < G_N_ELEMENTS (threads); k++)
+  for (k = 0; k < n_counts; k++)
     {
       g_autoptr (GPtrArray) results = NULL;
       g_autoptr (GError) error = NULL;
