@@ -26,8 +26,8 @@ is_instrumented (void)
 #endif
 }
 
-/* Under the thread sanitizer a program takes about thirty times as long. What threads do to each other is what
- * is looked for there: many values, which are compared in other builds, are left out. */
+/* Under the thread sanitizer a program takes about thirty times as long. What threads do to each other is
+ * what is looked for there: many values, which are compared in other builds, are left out. */
 static inline gboolean
 is_slowed (void)
 {
