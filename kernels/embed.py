@@ -3,10 +3,10 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Compiles a file of kernels to one image for all wanted GPUs and puts it into an object file.
 
-    embed.py NVCC CC ARCHS NAME SOURCE OBJECT DEPFILE FOLDER…
+    embed.py NVCC CC OPTIMIZATION ARCHS NAME SOURCE OBJECT DEPFILE FOLDER…
 
-ARCHS is a list such as 80;90;120+ptx: `+ptx` adds the form that newer GPUs can compile for themselves. The
-image gets the symbol gtorch_fatbin_NAME; FOLDERs are searched for headers.
+OPTIMIZATION is an option of nvcc. ARCHS is a list such as 80;90;120+ptx: `+ptx` adds the form that newer GPUs can
+compile for themselves. The image gets the symbol gtorch_fatbin_NAME; FOLDERs are searched for headers.
 """
 
 import pathlib
@@ -38,7 +38,7 @@ def gencode(archs):
             yield f'-gencode=arch=compute_{number},code=compute_{number}'
 
 
-def main(nvcc, cc, archs, name, source, target, depfile, *folders):
+def main(nvcc, cc, optimization, archs, name, source, target, depfile, *folders):
     image = pathlib.Path(target).with_suffix('.fatbin').absolute()
     cache = shutil.which('ccache')
     subprocess.run(
@@ -47,7 +47,7 @@ def main(nvcc, cc, archs, name, source, target, depfile, *folders):
             nvcc,
             '-fatbin',
             '-std=c++17',
-            '-O3',
+            optimization,
             '--compress-mode=size',
             '-Wno-deprecated-gpu-targets',
             '-diag-suppress=177,550',
@@ -73,7 +73,7 @@ def main(nvcc, cc, archs, name, source, target, depfile, *folders):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) < 8:
+    if len(sys.argv) < 9:
         sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
