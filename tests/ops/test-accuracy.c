@@ -27,7 +27,7 @@ typedef struct
   GTorchImpl *ones;
 } Data;
 
-static gint64 n_elements = 1000000;
+static gint64 n_elements = 1000000; /* fewer where each access is checked */
 
 static GTorchImpl *
 filled (const gint64 *shape, guint n_dims, gdouble value, guint dtype)
@@ -523,6 +523,8 @@ main (int argc, char *argv[])
   guint i, k;
 
   g_test_init (&argc, &argv, NULL);
+  if (is_instrumented ())
+    n_elements = 200000;
   if (elements != NULL)
     n_elements = MAX (g_ascii_strtoll (elements, NULL, 10), 4000) / 4000 * 4000;
   for (i = 0; i < G_N_ELEMENTS (tests); i++)
