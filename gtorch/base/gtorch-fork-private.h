@@ -17,6 +17,11 @@ void gtorch_fork_remove_lock (GMutex *lock);
 /* Called in the child, before anything else, in the order in which they were added. */
 void gtorch_fork_add_child (void (*func) (void));
 
+/* A thread of the library works between these, and rests otherwise. A fork waits for a moment in which all of
+ * them rest, since what they do may take locks of GLib's. Called without any lock. */
+void gtorch_fork_begin_work (void);
+void gtorch_fork_end_work (void);
+
 /* Beside a static lock or function. */
 #define GTORCH_FORK_LOCK(lock)                                                 \
   static void __attribute__ ((constructor)) gtorch_fork_register_##lock (void) \

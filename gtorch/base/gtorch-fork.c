@@ -15,8 +15,10 @@
  *
  * Locks of tensors, modules, lists, fences and events are not in the list, as there are too many, and neither
  * are GLib's, which nobody can take: a child hangs if another thread held one in that moment, as while it
- * made or dropped an object, and the child needs it. A program that forks does so while its other
- * threads rest. */
+ * made or dropped an object, and the child needs it. So the fork waits until the threads of streams on the CPU
+ * and of data loaders rest, which drop objects when the program already has their results, but not for long,
+ * as they may wait for the thread that forks. For threads of its own and of GLib's, a program that forks sees
+ * to it that they rest. */
 
 #include "config.h"
 
@@ -27,12 +29,16 @@
 
 #include "base/gtorch-error.h"
 
-#define PATIENCE (G_USEC_PER_SEC / 2)
+#define PATIENCE      (G_USEC_PER_SEC / 2)
+#define WORK_PATIENCE (G_USEC_PER_SEC / 50)
 
 static GMutex list_lock; /* of what follows; the first to be taken, and held across the fork */
 static GPtrArray *locks;
 static GPtrArray *children;
 static GByteArray *taken; /* of each lock, while a process forks */
+
+static gint n_working; /* threads; below zero in the child of one of them */
+static gint is_forking;
 
 static void
 release_taken (void)
@@ -71,16 +77,47 @@ take_locks (void)
   while (!all && !is_late);
 }
 
+void
+gtorch_fork_begin_work (void)
+{
+  g_atomic_int_inc (&n_working);
+  while (G_UNLIKELY (g_atomic_int_get (&is_forking)))
+    {
+      g_atomic_int_add (&n_working, -1);
+      g_mutex_lock (&list_lock); /* until the fork is over */
+      g_mutex_unlock (&list_lock);
+      g_atomic_int_inc (&n_working);
+    }
+}
+
+void
+gtorch_fork_end_work (void)
+{
+  g_atomic_int_add (&n_working, -1);
+}
+
+static void
+wait_for_workers (void)
+{
+  gint64 end = g_get_monotonic_time () + WORK_PATIENCE;
+
+  g_atomic_int_set (&is_forking, TRUE);
+  while (g_atomic_int_get (&n_working) > 0 && g_get_monotonic_time () < end)
+    g_usleep (50);
+}
+
 static void
 prepare (void)
 {
   g_mutex_lock (&list_lock);
+  wait_for_workers ();
   take_locks ();
 }
 
 static void
 go_on_in_parent (void)
 {
+  g_atomic_int_set (&is_forking, FALSE);
   release_taken ();
   g_mutex_unlock (&list_lock);
 }
@@ -90,6 +127,8 @@ go_on_in_child (void)
 {
   guint i;
 
+  n_working = 0;
+  is_forking = FALSE;
   release_taken ();
   for (i = 0; i < locks->len; i++)
     if (!taken->data[i])

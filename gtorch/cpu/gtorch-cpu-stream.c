@@ -117,7 +117,9 @@ queue_thread (gpointer data)
       if (queue->head == NULL)
         queue->tail = NULL;
       g_mutex_unlock (&timeline->lock);
+      gtorch_fork_begin_work ();
       work_run (queue, work);
+      gtorch_fork_end_work ();
       g_mutex_lock (&timeline->lock);
     }
   g_mutex_unlock (&timeline->lock);

@@ -12,6 +12,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-fork-private.h"
 #include "base/gtorch-wake-private.h"
 #include "data/gtorch-loader-private.h"
 #include "data/gtorch-sample-private.h"
@@ -340,6 +341,7 @@ worker_main (gpointer data)
         }
       job->pass->n_running++;
       g_mutex_unlock (&self->lock);
+      gtorch_fork_begin_work ();
       batch = run_job (&standing, thread, job);
       g_mutex_lock (&self->lock);
       batch = deliver (job->pass, batch);
@@ -347,6 +349,7 @@ worker_main (gpointer data)
       g_mutex_unlock (&self->lock);
       g_clear_pointer (&batch, gtorch_batch_free);
       job_free (job);
+      gtorch_fork_end_work ();
       g_mutex_lock (&self->lock);
     }
   g_mutex_unlock (&self->lock);

@@ -123,25 +123,25 @@ gtorch_group_compares_calls (void)
 
 /* --- names of operations in errors --- */
 
-static __thread const gchar *outermost; /* function that consists of several operations; or NULL */
+/* Of the thread, not owned; __thread memory is scarce. */
+static GPrivate outermost; /* name of a function that consists of several operations; or NULL */
+static GPrivate n_begun;   /* by the program */
 
 GTorchGroupCall
 gtorch_group_call_begin (const gchar *name)
 {
-  const gchar *former = outermost;
+  const gchar *former = g_private_get (&outermost);
 
   if (former == NULL)
-    outermost = name;
+    g_private_set (&outermost, (gpointer) name);
   return former;
 }
 
 void
 gtorch_group_call_end (GTorchGroupCall *former)
 {
-  outermost = *former;
+  g_private_set (&outermost, (gpointer) *former);
 }
-
-static __thread guint n_begun; /* by the program */
 
 /**
  * gtorch_distributed_begin_operation:
@@ -161,9 +161,12 @@ static __thread guint n_begun; /* by the program */
 void
 gtorch_distributed_begin_operation (const gchar *name)
 {
+  const guint n = GPOINTER_TO_UINT (g_private_get (&n_begun));
+
   g_return_if_fail (name != NULL);
-  if (n_begun++ == 0 && outermost == NULL)
-    outermost = g_intern_string (name);
+  g_private_set (&n_begun, GUINT_TO_POINTER (n + 1));
+  if (n == 0 && g_private_get (&outermost) == NULL)
+    g_private_set (&outermost, (gpointer) g_intern_string (name));
 }
 
 /**
@@ -176,12 +179,19 @@ gtorch_distributed_begin_operation (const gchar *name)
 void
 gtorch_distributed_end_operation (void)
 {
-  if (n_begun > 0 && --n_begun == 0)
-    outermost = NULL;
+  const guint n = GPOINTER_TO_UINT (g_private_get (&n_begun));
+
+  if (n == 0)
+    return;
+  g_private_set (&n_begun, GUINT_TO_POINTER (n - 1));
+  if (n == 1)
+    g_private_set (&outermost, NULL);
 }
 
 const gchar *
 gtorch_group_call_name (const gchar *name)
 {
-  return outermost != NULL ? outermost : name;
+  const gchar *outer = g_private_get (&outermost);
+
+  return outer != NULL ? outer : name;
 }

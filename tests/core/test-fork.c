@@ -450,6 +450,58 @@ locks_of_other_threads_are_free (void)
     }
 }
 
+/* --- locks of GLib's --- */
+
+static void
+drop_objects (gpointer data)
+{
+  const gint64 end = g_get_monotonic_time () + 500;
+
+  while (g_get_monotonic_time () < end)
+    g_object_unref (g_object_new (G_TYPE_OBJECT, NULL));
+}
+
+/* The fork comes while the thread of a stream drops objects, under a lock that only GLib knows. */
+static void
+threads_of_streams_rest (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+  guint i;
+
+  for (i = 0; i < 5 * n_forks; i++)
+    {
+      test_enqueue (stream, drop_objects, NULL);
+      g_usleep (100);
+      in_child (drop_objects, NULL);
+    }
+}
+
+static void
+fork_in_child (gpointer data)
+{
+  in_child (drop_objects, NULL);
+}
+
+/* Work that waits for the thread that forks does not hold it up for long. */
+static void
+wait_for_fork (gpointer data)
+{
+  while (g_atomic_int_get ((gint *) data) == 0)
+    g_usleep (100);
+}
+
+static void
+forks_wait_for_no_endless_work (void)
+{
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
+  gint is_over = 0;
+
+  test_enqueue (stream, wait_for_fork, &is_over);
+  in_child (fork_in_child, NULL);
+  g_atomic_int_set (&is_over, 1);
+  g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
+}
+
 static GMutex lock_held;
 
 static void
@@ -503,6 +555,8 @@ main (int argc, char *argv[])
   TEST (inherited_current_stream_can_be_replaced);
   TEST (child_draws_the_same_numbers);
   TEST (locks_of_other_threads_are_free);
+  TEST (threads_of_streams_rest);
+  TEST (forks_wait_for_no_endless_work);
   TEST (long_held_lock_is_recreated_in_the_child);
   return g_test_run ();
 }
