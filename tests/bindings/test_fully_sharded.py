@@ -12,7 +12,8 @@ import gtorch as torch
 import gtorch.distributed as dist
 import ranks
 import tap
-from gi.repository import GTorch
+from gi.overrides import _gtorch_fsdp
+from gi.repository import GLib, GTorch
 from gtorch.distributed import fsdp
 from gtorch.distributed.checkpoint.state_dict import (
     StateDictOptions, get_model_state_dict, get_state_dict, set_model_state_dict)
@@ -431,6 +432,82 @@ def rank_a_trainer_has_no_checkpoints_of_parts():
     trainer.run()
     tap.raises(NotImplementedError, lambda: trainer.save_checkpoint('/nowhere/x.safetensors'), 'spread over')
     tap.raises(NotImplementedError, lambda: trainer.load_checkpoint('/nowhere/x.safetensors'), 'spread over')
+
+
+class Watching(torch.nn.Module):
+    """A layer of Python's, which is computed twice; it notes the shape that its weight has then."""
+
+    def __init__(self, *sizes):
+        super().__init__()
+        self.inner, self.shapes = torch.nn.Linear(*sizes), []
+
+    def part(self, x):
+        self.shapes.append(tuple(self.inner.weight.shape))
+        return self.inner(x)
+
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.part, x, use_reentrant=False)
+
+
+def layers():
+    torch.manual_seed(4)
+    return torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), Watching(7, 3))
+
+
+def train(net, x, y, n_steps, is_async, **settings):
+    """Returns the result of the evaluation."""
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=len(x))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.3)
+    trainer = torch.train.Trainer(net, data, torch.nn.CrossEntropyLoss(), optimizer, n_epochs=n_steps, **settings)
+    if not is_async:
+        trainer.run()
+        return trainer.results['loss']
+    failed, loop = [], GLib.MainLoop()
+
+    def done(source, result):
+        try:
+            source.run_finish(result)
+        except Exception as error:
+            failed.append(error)
+        loop.quit()
+
+    trainer.run_async(None, done)
+    loop.run()
+    assert not failed, failed
+    return trainer.results['loss']
+
+
+def check_trainers(reshard, inner, threaded):
+    rank = dist.get_rank()
+    torch.manual_seed(9)
+    x, y = torch.randn(4 * N, 5), torch.randint(0, 3, (4 * N,))
+    own = slice(4 * rank, 4 * rank + 4)
+    held = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=len(x))
+    alone, net = layers(), layers()
+    for layer in (net[0], net[2]) if inner else ():
+        fully_shard(layer, reshard_after_forward=reshard)
+    fully_shard(net, reshard_after_forward=reshard)
+    for is_async, n_steps in ((True, 3), (False, 1)):
+        what = reshard, inner, threaded, is_async
+        one = train(alone, x, y, n_steps, False, validation_loader=held)
+        other = train(net, x[own], y[own], n_steps, is_async, validation_loader=held, threaded=threaded)
+        assert abs(one - other) < 1e-5, (*what, one, other)
+        full = get_model_state_dict(net, options=FULL)
+        assert all(close(full[name], value) for name, value in alone.state_dict().items()), what
+        assert set(net[2].shapes) == {(3, 7)} and len(net[2].shapes) == len(alone[2].shapes), (*what, net[2].shapes)
+        assert net[0].weight.shape == (min(3, 7 - 3 * rank), 5) and net[2].inner.weight.shape == (1, 7), what
+        expected = {None: (False, True), True: (True, True), False: (False, False)}[reshard]
+        kept = [found._shards.shards.props.reshard_after_forward for found in (net, *((net[2],) if inner else ()))]
+        assert kept == list(expected[: len(kept)]), (*what, kept)
+        assert not _gtorch_fsdp._calls, what
+
+
+def rank_steps_of_a_trainer_are_those_of_one_process():
+    """A thread of C's calls the hooks of Python's, and keeps nothing of Python's between them."""
+    for reshard in (None, True, False):
+        for inner in (False, True):
+            for threaded in (True, False):
+                check_trainers(reshard, inner, threaded)
 
 
 def rank_parameters_that_were_changed_are_noticed():

@@ -260,12 +260,26 @@ def _converted(value, dtype):
     return type(value)(_converted(one, dtype) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-_calls = threading.local()
+# Which modules a thread calls, the outermost first. A thread of C's, as a trainer has, forgets a threading.local()
+# whenever it comes back from Python, and the hooks before and after a call are two ways there.
+_calls = {}
 
 
 def _stack():
-    """Which modules this thread calls, the outermost first."""
-    return vars(_calls).setdefault('stack', [])
+    """The modules that this thread calls."""
+    return tuple(_calls.get(threading.get_ident(), ()))
+
+
+def _push(states):
+    _calls.setdefault(threading.get_ident(), []).extend(states)
+
+
+def _pop(n):
+    thread = threading.get_ident()
+    calls = _calls[thread]
+    del calls[len(calls) - n:]
+    if not calls:  # a later thread may have the same number
+        del _calls[thread]
 
 
 class _State:
@@ -288,19 +302,18 @@ class _State:
             opened.pop(id(self), None)
 
     def enter(self):
-        stack = _stack()
         if self.depends:
-            self.shards.props.reshard_after_forward = bool(stack)
+            self.shards.props.reshard_after_forward = bool(_stack())
         dist._run(self.shards.begin_forward)
-        stack.append(self)
+        _push([self])
         self.show(True)
 
     def leave(self):
         stack = _stack()
         if stack and stack[-1] is self:  # otherwise it could not be entered
-            stack.pop()
+            _pop(1)
             self.shards.end_forward()
-            self.show(self in stack or self.is_open())
+            self.show(self in stack[:-1] or self.is_open())
 
     def is_shown(self):
         """Whether attributes are whole at present."""
@@ -316,21 +329,20 @@ class _State:
 def _again(stack):
     """The second call of a checkpoint: C has made the modules whole in whose calls the first one was, which their
     attributes show."""
-    calls = _stack()
     former = [one.is_shown() for one in stack]
-    calls.extend(stack)
+    _push(stack)
     try:
         for one in stack:
             one.show(True)
         yield
     finally:
-        del calls[len(calls) - len(stack):]
+        _pop(len(stack))
         for one, was_shown in zip(stack, former):
             one.show(was_shown)
 
 
 def _surroundings():
-    stack = list(_stack())
+    stack = _stack()
     return (lambda: _again(stack)) if stack else None
 
 
