@@ -104,6 +104,8 @@ GTorchTensor *gtorch_shards_of_grad (GTorchTensor *grad);
 
 /* Begins to gather the whole parameters, unless that has been done. */
 gboolean gtorch_shards_start (GTorchModuleShards *self, GError **error);
+/* Whether the parts are still what was gathered; for calls within a call, which gather nothing. */
+gboolean gtorch_shards_check_current (GTorchModuleShards *self, GError **error);
 /* Forgets them, and what was begun. */
 void gtorch_shards_drop (GTorchModuleShards *self);
 /* Keeps a piece of them only, by which the backward pass gathers them from the nearby ranks. */

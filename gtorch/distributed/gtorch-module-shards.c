@@ -370,6 +370,8 @@ begin (GTorchModuleShards *self, GError **error)
         }
       gtorch_shards_push (self);
     }
+  else if (!gtorch_shards_check_current (self, error))
+    return FALSE;
   self->depth++;
   return TRUE;
 }
@@ -802,7 +804,10 @@ gtorch_module_shards_ignore (GTorchTensor *param)
  * the library, and for programs that use the parameters. All ranks call this, and
  * [method@ModuleShards.end_forward] afterwards. What is computed in between can be differentiated.
  *
- * Returns: %TRUE, or %FALSE with @error set
+ * Calls within the call have the same whole parameters. They are refused once the parts were changed, as a
+ * step of an optimizer does: they would compute with what the parameters were.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if parts were changed during a call
  *
  * Since: 0.1
  */

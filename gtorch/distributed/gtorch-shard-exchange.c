@@ -97,14 +97,30 @@ gtorch_shards_drop (GTorchModuleShards *self)
   self->is_ahead = FALSE;
 }
 
-static gboolean
-is_stale (GTorchModuleShards *self)
+/* One that was changed after it was gathered, or NULL. */
+static const GTorchShard *
+find_stale (GTorchModuleShards *self)
 {
   guint i;
 
   for (i = 0; i < self->shards->len; i++)
     if (version_of (shard_at (self, i)) != shard_at (self, i)->version)
-      return TRUE;
+      return shard_at (self, i);
+  return NULL;
+}
+
+gboolean
+gtorch_shards_check_current (GTorchModuleShards *self, GError **error)
+{
+  const GTorchShard *stale = find_stale (self);
+
+  if (stale == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: the parameter “%s” was changed during a call of the module, "
+                  "which goes on computing with what it was: a call, or what begin_forward() "
+                  "begins, ends before parameters are changed"),
+               gtorch_parameter_get_name (GTORCH_PARAMETER (stale->param)));
   return FALSE;
 }
 
@@ -132,8 +148,8 @@ gtorch_shards_start (GTorchModuleShards *self, GError **error)
   GTORCH_GROUP_CALL ("module_shards");
   g_autoptr (GTorchGradGuard) guard = NULL;
   const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
-  const gboolean is_old =
-      (self->all != NULL || self->whole != NULL || self->piece != NULL) && is_stale (self);
+  const gboolean is_old = (self->all != NULL || self->whole != NULL || self->piece != NULL)
+                          && find_stale (self) != NULL;
   g_autoptr (GTorchTensor) buffer = NULL, all = NULL;
   GTorchWork *work;
 

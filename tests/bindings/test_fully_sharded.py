@@ -510,6 +510,19 @@ def rank_steps_of_a_trainer_are_those_of_one_process():
                 check_trainers(reshard, inner, threaded)
 
 
+def rank_calls_within_a_call_have_parameters_as_they_are():
+    net, x = fully_shard(torch.nn.Linear(5, 4)), torch.ones(2, 5)
+    shards, param = net._shards.shards, next(net.parameters())
+    expected = net(x).detach()
+    shards.begin_forward()
+    assert torch.equal(net(x).detach(), expected)
+    with torch.no_grad():
+        param.mul_(2)
+    tap.raises(ValueError, lambda: net(x), 'was changed during a call')
+    shards.end_forward()
+    assert not torch.equal(net(x).detach(), expected) and net.weight is param and not _gtorch_fsdp._calls
+
+
 def rank_parameters_that_were_changed_are_noticed():
     net = sharded()
     loss = loss_of(net, *batch(0, dist.get_rank()))
