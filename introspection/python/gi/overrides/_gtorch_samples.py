@@ -158,7 +158,7 @@ class _Looking:
 
     def end(self):
         self.ended.set()
-        # What the thread drops, it drops under a lock of GLib's, which the child of a fork in that moment would never get.
+        # It drops an object under a lock of GLib's, which the child of a fork in that moment would never get.
         if self.thread is not threading.current_thread() and not sys.is_finalizing():
             self.thread.join()
 
