@@ -16,6 +16,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,7 +333,7 @@ take_signal (Agent *self, gint number)
   stop_workers (self, number);
 }
 
-static gint signal_pipe[2];
+static gint signal_pipe[2], hurry = -1;
 static volatile sig_atomic_t n_signals;
 
 gboolean
@@ -352,10 +353,13 @@ note_signal (int number)
 {
   const guchar byte = (guchar) number;
   const int code = errno;
+  const guint64 one = 1;
   gssize n G_GNUC_UNUSED;
 
   n_signals++;
   n = write (signal_pipe[1], &byte, 1);
+  if (n_signals > 1)
+    n = write (hurry, &one, sizeof one);
   errno = code;
 }
 
@@ -427,6 +431,7 @@ handle_signals (Agent *self)
   if (!g_unix_open_pipe (signal_pipe, FD_CLOEXEC, NULL))
     return;
   g_unix_set_fd_nonblocking (signal_pipe[1], TRUE, NULL);
+  hurry = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   for (number = self->options->signals; *number != 0; number++)
     sigaction (*number, &action, NULL);
   g_unix_fd_add (signal_pipe[0], G_IO_IN, on_signal_pipe, self);
@@ -451,6 +456,7 @@ gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folde
   handle_signals (self);
   sigprocmask (SIG_SETMASK, mask, NULL);
   self->mpi = gtorch_run_mpi_new (self->folders);
+  gtorch_run_guard (options, self->folders, self->parent, hurry);
   self->rendezvous = gtorch_run_rendezvous_new (options, on_event, self);
   g_unix_fd_add (self->parent, G_IO_HUP, on_parent_gone, self);
   gtorch_run_rendezvous_join (self->rendezvous);

@@ -260,6 +260,10 @@ gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
 /* gtorch-run-agent.c; whether it was told to end, and whether more than once. */
 gboolean gtorch_run_is_told (void);
 gboolean gtorch_run_is_hurried (void);
+/* gtorch-run-guard.c: ends this process and all below it if it still is there some time after the one that
+ * the user has started is gone (parent: as below), or after hurry, an eventfd, is written. */
+void gtorch_run_guard (const GTorchRunOptions *options, const GTorchRunFolders *folders,
+                       gint parent, gint hurry);
 /* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from
  * when they are handled; parent: a pipe that ends with the process that was started by the user. */
 gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,

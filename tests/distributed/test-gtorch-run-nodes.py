@@ -162,6 +162,24 @@ def ends_soon(job, *signals, stopped=None):
 
 
 @tap.case
+def a_second_signal_ends_a_node_whose_store_does_not_answer():
+    jobs = start(2, '2', SHOW + 'time.sleep(1000)\n', each=host_and_other())
+    for job in jobs:
+        job.wait_for(r'rank \d of 4', 2)
+    assert ends_soon(jobs[1], signal.SIGTERM, signal.SIGTERM, stopped=jobs[0]) == 137
+    has('^gtorch-run: it still waits for something; it is ended$', jobs[1].err)
+
+
+@tap.case
+def a_node_that_is_killed_ends_when_its_store_does_not_answer():
+    conf = '--rdzv-conf=' + TIMES.replace('close_timeout=5', 'close_timeout=1')
+    jobs = start(2, '2', SHOW + 'time.sleep(1000)\n', each=[[conf + ',is_host=1'], [conf + ',is_host=0']])
+    for job in jobs:
+        job.wait_for(r'rank \d of 4', 2)
+    assert ends_soon(jobs[1], signal.SIGKILL, stopped=jobs[0]) == -9
+
+
+@tap.case
 def a_signal_ends_the_wait_for_pmix():
     """It is stopped before the nodes have met, so that it does not take the job."""
     port = free_port()
