@@ -26,16 +26,12 @@ is_instrumented (void)
 #endif
 }
 
-/* Under the thread sanitizer a program takes about thirty times as long. What threads do to each other is
- * what is looked for there: many values, which are compared in other builds, are left out. */
+/* A program with such checks takes up to thirty times as long: many values, which are compared in other
+ * builds, are left out there. */
 static inline gboolean
 is_slowed (void)
 {
-#ifdef __SANITIZE_THREAD__
-  return TRUE;
-#else
-  return is_under_sanitizer ();
-#endif
+  return is_instrumented () || is_under_sanitizer ();
 }
 
 /* Returns the step for checking elements of a row. */

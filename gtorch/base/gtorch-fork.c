@@ -15,10 +15,11 @@
  *
  * Locks of tensors, modules, lists, fences and events are not in the list, as there are too many, and neither
  * are GLib's, which nobody can take: a child hangs if another thread held one in that moment, as while it
- * made or dropped an object, and the child needs it. So the fork waits until the threads of streams on the CPU
- * and of data loaders rest, which drop objects when the program already has their results, but not for long,
- * as they may wait for the thread that forks. For threads of its own and of GLib's, a program that forks sees
- * to it that they rest. */
+ * made or dropped an object, and the child needs it. So the fork waits until the threads of streams of the
+ * CPU and of data loaders rest, which drop objects when the program already has their results, but not for
+ * long, as they may wait for the thread that forks. For threads of its own and of GLib's, a program that
+ * forks sees to it that they rest.
+ */
 
 #include "config.h"
 

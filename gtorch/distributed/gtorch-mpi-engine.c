@@ -405,8 +405,8 @@ tell_late (Job *job, GError **error)
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
                *found != '\0'                  ? found
                : roll == NULL || sequence == 0 ? _ ("one has not begun it, or is gone")
-                                               : _ ("all ranks have begun it, so that what "
-                                                    "they have called differs"));
+                                               : _ ("all ranks have begun it by now: one came "
+                                                    "late, or what they have called differs"));
 }
 
 /* Returns FALSE also if the time is over; the buffers then belong to MPI. */

@@ -200,7 +200,8 @@ gtorch_process_group_class_init (GTorchProcessGroupClass *klass)
    * @rank: the rank in the group
    *
    * Emitted before [signal@ProcessGroup::failed], in the same context, for each rank that has not answered
-   * when an operation failed: its process has ended or hangs. With nccl only; MPI does not know.
+   * when an operation failed: its process has ended or hangs. With mpi it is emitted if
+   * the group has a store, as that of gtorch-run: MPI itself does not know.
    *
    * Since: 0.1
    */
@@ -571,7 +572,7 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 
 /**
  * gtorch_process_group_create_async:
- * @backend: what carries the data: mpi
+ * @backend: what carries the data: mpi or nccl
  * @store: (nullable): a store that all processes share
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says

@@ -771,8 +771,11 @@ gtorch_trainer_get_optimizer (GTorchTrainer *self)
  * stays as it is: modules inside it that the program has set to evaluation do not train. Evaluations of a
  * run leave the modes as they were.
  *
- * A run that was cancelled or failed has kept what its steps have learnt; the batches of a step that was not
- * made are lost.
+ * A run that was cancelled has kept what its steps have learnt, and so has one that failed on the default
+ * stream of the CPU; the batches of a step that was not made are lost. On any other stream, that of
+ * [method@Trainer.run_async] in a main loop included, the update of the parameters may be enqueued when an
+ * operation before it fails: it is skipped then, and who reads the parameters gets the error of that step.
+ * The state of a checkpoint, once it is loaded, takes their place.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID for settings that [method@Trainer.check] refuses or if
  *   a run goes on, with `G_IO_ERROR_CANCELLED`, or with the error of the module, the loader, the optimizer, a

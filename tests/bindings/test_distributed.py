@@ -6,6 +6,7 @@ import datetime
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -439,7 +440,12 @@ def run_late():
         work = dist.all_reduce(torch.ones(1), group=dist.group.WORLD, async_op=True)
     assert work.wait(datetime.timedelta(seconds=50))
     dist.barrier()
+    whole, part = dist.group.WORLD, dist.new_group()
     dist.destroy_process_group()
+    for group in (whole, part):  # they are still referred to
+        tap.raises(ValueError, lambda one=group: dist.all_reduce(torch.ones(1), group=one),
+                   'all_reduce: destroy_process_group() was called')
+        tap.raises(ValueError, lambda one=group: dist.destroy_process_group(one), 'was called for this group')
 
 
 def run_rank():
@@ -554,6 +560,27 @@ def stores_have_keys_and_values():
             tap.raises(TypeError, lambda one=store: one.set('k', 3))
             store.set('text', 'x')
             tap.raises(ValueError, lambda one=store: one.add('text', 1), 'not a decimal number')
+            store.multi_set(['one', 'two'], ['1', b'2'])
+            assert store.multi_get(['one', 'two']) == [b'1', b'2']
+            for keys, values in ((['p', 'q'], ['1']), (['p'], ['1', '2'])):
+                tap.raises(ValueError, lambda one=store, of=(keys, values): one.multi_set(*of), 'multi_set', 'one value')
+            assert not store.check(['p'])
+
+
+@tap.case
+def handlers_of_signals_raise_what_they_raise():
+    class Stop(BaseException):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        tap.raises(Stop, lambda: dist.HashStore().wait(['missing'], 0.3))
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 @tap.case

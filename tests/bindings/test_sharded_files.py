@@ -135,6 +135,7 @@ def rank_trainings_go_on_with_their_states():
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
     # what was forgotten is noticed
     wanted = {'model': get_model_state_dict(other), 'optim': {'state': {}}}
+    tap.raises(ValueError, lambda: dcp.load({}, checkpoint_id=folder), 'the state dict is empty')
     tap.raises(ValueError, lambda: dcp.load(wanted, checkpoint_id=folder), "nothing in 'optim.state'")
     # state dicts of the objects themselves, and the objects
     for name, state in (('own', {'model': model.state_dict(), 'optim': optimizer.state_dict()}),

@@ -250,8 +250,8 @@ gtorch_nccl_give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
         g_error_new (G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
                      *found != '\0' ? found
                      : half != NULL ? half
-                                    : _ ("all ranks have begun it, so that what they have called "
-                                         "differs, or a GPU hangs"));
+                                    : _ ("all ranks have begun it by now: one came late, what they "
+                                         "have called differs, or a GPU hangs"));
   else
     error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_CUDA, "%s%s%s", report,
                          *found != '\0' ? ": " : "", found);

@@ -120,10 +120,13 @@ def _empty(value, name=''):
 def _check_empty(state_dict, index):
     """An empty dictionary asks for nothing; if the checkpoint has something there, the program has forgotten it."""
     names = list(_empty(state_dict))
-    if not names:
+    if state_dict and not names:
         return
     content = json.loads(index.load_contents(None)[1])
     known = [*content['weight_map'], *(name.removeprefix(VALUE) for name in content.get('metadata', {}))]
+    if not state_dict and known:
+        raise ValueError(f'load: the state dict is empty, and the checkpoint has {len(known)} values, such as '
+                         f'{known[0]!r}: get_state_dict() makes what they are read to')
     for name in names:
         lost = [one for one in known if one.startswith(f'{name}.')]
         if lost:

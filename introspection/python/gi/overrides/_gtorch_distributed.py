@@ -18,6 +18,7 @@ import time
 from gi.repository import Gio, GLib, GTorch
 
 from gi.overrides._gtorch_convert import RawTensor, convert_bool
+from gi.overrides._gtorch_errors import restores, restoring
 from gi.overrides._gtorch_exceptions import of_kind, set_of_groups
 
 Work, Store = GTorch.Work, GTorch.Store
@@ -147,7 +148,7 @@ def _bytes(value):
 def _of_store(call):
     """Runs a call of a store; the errors get PyTorch's types."""
     try:
-        return call()
+        return restoring(call)
     except GLib.Error as error:
         late = error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.TIMED_OUT)
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
@@ -205,9 +206,17 @@ def _store_methods():
         """Sets for how long calls wait: a timedelta, or seconds."""
         _of_store(lambda: raw['set_timeout'](self, _seconds(timeout)))
 
-    for method in (set, get, append, add, compare_set, wait, check, delete_key, num_keys, set_timeout):
+    def multi_set(self, keys, values):
+        """Sets the values of keys, one each."""
+        keys, values = list(keys), list(values)
+        if len(keys) != len(values):
+            raise ValueError(f'multi_set: there must be one value for each key, and there are {len(keys)} keys and '
+                             f'{len(values)} values')
+        for key, value in zip(keys, values):
+            self.set(key, value)
+
+    for method in (set, multi_set, get, append, add, compare_set, wait, check, delete_key, num_keys, set_timeout):
         setattr(Store, method.__name__, method)
-    Store.multi_set = lambda self, keys, values: [self.set(key, value) for key, value in zip(keys, values)] and None
     Store.multi_get = lambda self, keys: [self.get(key) for key in keys]
     Store.timeout = property(lambda self: datetime.timedelta(seconds=self.props.timeout))
 
@@ -355,6 +364,8 @@ def _backend(name):
 def destroy_process_group(group=None):
     """Drops a group, by default that of all processes with all others."""
     made, groups = _group(group), _groups()
+    for one in (made, *(groups.made if made is groups.world else ())):
+        one._is_destroyed = True
     if made is groups.world:
         groups.world = None
         groups.made.clear()
@@ -394,6 +405,8 @@ def _group(value):
         raise ValueError(f'{_caller()}this process has no part in the group')
     if not isinstance(value, GTorch.ProcessGroup):
         raise TypeError(f'{_caller()}group is a group of processes, not {type(value).__name__}')
+    if getattr(value, '_is_destroyed', False):
+        raise ValueError(f'{_caller()}destroy_process_group() was called for this group')
     return value
 
 
@@ -473,7 +486,7 @@ CODES = {GTorch.Error.INVALID: ValueError, GTorch.Error.INDEX: ValueError, GTorc
 
 def _run(call):
     try:
-        return call()
+        return restoring(call)
     except GLib.Error as error:
         if isinstance(error, OSError):  # of a file
             raise
@@ -507,7 +520,7 @@ def _wait(self, timeout=None):
                       re.sub(r'0(?=\D*$)', f'{seconds:g}', error.message) if is_late else None) from None
 
 
-_raw_wait, Work.wait = Work.wait, _wait
+_raw_wait, Work.wait = restores(Work.wait), _wait
 Work._source_rank = Work.get_source_rank
 Work.exception = lambda self: None if not self.is_completed() or self.is_success() else _caught(self)
 

@@ -55,7 +55,7 @@ def supported_activities():
 
 def _stack(*_data):
     """The frames that are not of the library's Python, the innermost first, a line each."""
-    frame, lines = sys._getframe(1), []
+    frame, lines = sys._getframe().f_back, []  # None in a thread of the library's
     while frame is not None and len(lines) < MAX_FRAMES:
         code = frame.f_code
         if os.path.dirname(os.path.abspath(code.co_filename)) != HERE:

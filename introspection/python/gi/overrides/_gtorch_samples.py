@@ -4,6 +4,7 @@
 what programs derive of them or let them call."""
 
 import atexit
+import sys
 import threading
 import weakref
 
@@ -142,7 +143,8 @@ class _Looking:
     def __init__(self, iterator):
         self.iterator, self.waits, self.ended = iterator, [Gio.Cancellable()], threading.Event()
         # The thread must not keep the iterator.
-        threading.Thread(target=_tick, args=(self.waits, self.ended), name='gtorch-look', daemon=True).start()
+        self.thread = threading.Thread(target=_tick, args=(self.waits, self.ended), name='gtorch-look', daemon=True)
+        self.thread.start()
 
     def next(self):
         while True:
@@ -156,6 +158,9 @@ class _Looking:
 
     def end(self):
         self.ended.set()
+        # It drops an object under a lock of GLib's, which the child of a fork in that moment would never get.
+        if self.thread is not threading.current_thread() and not sys.is_finalizing():
+            self.thread.join()
 
 
 def _batches(loader):
