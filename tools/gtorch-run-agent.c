@@ -16,6 +16,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -177,6 +178,7 @@ settle (Agent *self)
   clear_timer (self);
   if (!self->joins_again && !self->is_over)
     return;
+  gtorch_run_mpi_end (self->mpi);
   if (self->phase == DRAINING)
     {
       gtorch_run_sweep (self->workers, was_failure || self->was_told ? 0 : 1);
@@ -186,8 +188,6 @@ settle (Agent *self)
   self->phase = WAITING;
   self->first = NULL;
   g_ptr_array_set_size (self->workers, 0);
-  if (self->mpi != NULL)
-    gtorch_run_mpi_end (self->mpi);
   if (self->is_over)
     g_main_loop_quit (self->loop);
   else
@@ -243,9 +243,8 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
   const guint first = gtorch_run_state_count (state, node);
   guint i;
 
-  if (self->mpi != NULL
-      && !gtorch_run_mpi_begin (self->mpi, self->options->run_id, state, node,
-                                gtorch_run_rendezvous_get_store (self->rendezvous), error))
+  if (!gtorch_run_mpi_begin (self->mpi, self->options->run_id, state, node,
+                             gtorch_run_rendezvous_get_store (self->rendezvous), error))
     return FALSE;
   self->phase = RUNNING;
   self->streams = g_new (Streams, 1);
@@ -256,8 +255,7 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
       GTorchRunWorker *worker;
 
       start.environment = gtorch_run_environment (self->options, state, node, i, self->rendezvous);
-      if (self->mpi != NULL)
-        start.environment = gtorch_run_mpi_environment (self->mpi, start.environment, first + i);
+      start.environment = gtorch_run_mpi_environment (self->mpi, start.environment, first + i);
       worker = gtorch_run_worker_new (i, first + i, &start, error);
       g_strfreev (start.environment);
       if (worker == NULL)
@@ -291,7 +289,8 @@ on_event (const GTorchRunEvent *event, gpointer data)
   switch (event->kind)
     {
     case GTORCH_RUN_JOINED:
-      if (!start_workers (self, event->state, event->node, &error))
+      /* a signal that has ended the start says itself why */
+      if (!start_workers (self, event->state, event->node, &error) && !gtorch_run_is_told ())
         {
           gtorch_run_say ("%s", error->message);
           gtorch_run_rendezvous_leave (self->rendezvous, 1, error->message);
@@ -334,8 +333,14 @@ take_signal (Agent *self, gint number)
   stop_workers (self, number);
 }
 
-static gint signal_pipe[2];
+static gint signal_pipe[2], hurry = -1;
 static volatile sig_atomic_t n_signals;
+
+gboolean
+gtorch_run_is_told (void)
+{
+  return n_signals > 0;
+}
 
 gboolean
 gtorch_run_is_hurried (void)
@@ -348,10 +353,13 @@ note_signal (int number)
 {
   const guchar byte = (guchar) number;
   const int code = errno;
+  const guint64 one = 1;
   gssize n G_GNUC_UNUSED;
 
   n_signals++;
   n = write (signal_pipe[1], &byte, 1);
+  if (n_signals > 1)
+    n = write (hurry, &one, sizeof one);
   errno = code;
 }
 
@@ -423,6 +431,7 @@ handle_signals (Agent *self)
   if (!g_unix_open_pipe (signal_pipe, FD_CLOEXEC, NULL))
     return;
   g_unix_set_fd_nonblocking (signal_pipe[1], TRUE, NULL);
+  hurry = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   for (number = self->options->signals; *number != 0; number++)
     sigaction (*number, &action, NULL);
   g_unix_fd_add (signal_pipe[0], G_IO_IN, on_signal_pipe, self);
@@ -446,17 +455,16 @@ gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folde
   self->workers = g_ptr_array_new_with_free_func (worker_clear);
   handle_signals (self);
   sigprocmask (SIG_SETMASK, mask, NULL);
-  self->mpi = gtorch_run_mpi_new (self->folders, &error);
-  if (self->mpi == NULL)
-    g_debug ("no MPI: %s", error->message);
+  self->mpi = gtorch_run_mpi_new (self->folders);
+  gtorch_run_guard (options, self->folders, self->parent, hurry);
   self->rendezvous = gtorch_run_rendezvous_new (options, on_event, self);
   g_unix_fd_add (self->parent, G_IO_HUP, on_parent_gone, self);
   gtorch_run_rendezvous_join (self->rendezvous);
   g_main_loop_run (self->loop);
   kill_all (self, SIGKILL);
+  gtorch_run_mpi_free (self->mpi);
   gtorch_run_sweep (NULL, 0);
   gtorch_run_rendezvous_free (self->rendezvous);
-  g_clear_pointer (&self->mpi, gtorch_run_mpi_free);
   g_ptr_array_unref (self->workers);
   g_main_loop_unref (self->loop);
   g_free (self->log_folder);

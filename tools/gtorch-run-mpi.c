@@ -2,73 +2,78 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Makes workers processes of one MPI. Where MPI's processes are, a server of PMIx tells them; each node
- * has one in gtorch-run, and what they have to tell each other goes through the store. */
+ * has one for each round, in a process of its own (gtorch-run-pmix.c), and what they have to tell each other
+ * goes through the store. */
 
 #include "config.h"
 
 #include "gtorch-run-private.h"
 
-#include <dlfcn.h>
+#include <errno.h>
+#include <glib-unix.h>
 #include <glib/gi18n-lib.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define MODULE  "libgtorch-pmix-1.so"
-#define MESSAGE 512
+#define ANSWER_TIME 20 /* seconds; it takes less than one */
+
+/* The socket to the process, and what the thread that serves it needs; the last one that uses it ends it. */
+typedef struct
+{
+  gint fd;
+  gint n_users;
+  GTorchStore *store;
+  GCancellable *cancellable;
+  gchar *job;
+  guint node, n_nodes;
+} Link;
 
 struct _GTorchRunMpi
 {
-  const GTorchPmixTable *table;
-  GMutex lock;
-  gchar *job; /* of the round; NULL between rounds */
-  GTorchStore *store;
-  GCancellable *cancellable;
-  guint node, n_nodes;
-  guint n_gathers;
-  const gchar *memory_folder;
+  const GTorchRunFolders *folders;
+  GPid pid; /* 0: none runs */
+  Link *link;
+  GVariant *variables; /* of the workers of the round; NULL between rounds, and without PMIx */
+  guint first;         /* the rank of the first one */
+  gboolean is_absent;  /* there is no PMIx */
 };
+
+static void
+link_unref (Link *link)
+{
+  if (!g_atomic_int_dec_and_test (&link->n_users))
+    return;
+  close (link->fd);
+  g_clear_object (&link->store);
+  g_object_unref (link->cancellable);
+  g_free (link->job);
+  g_free (link);
+}
 
 /* --- data of all nodes --- */
 
-typedef struct
-{
-  GTorchStore *store;
-  GCancellable *cancellable;
-  gchar *key;
-  guint node, n_nodes;
-  GBytes *data;
-  GTorchPmixDone done;
-  void *done_data;
-} Gather;
-
-static void
-gather_free (Gather *gather)
-{
-  g_object_unref (gather->store);
-  g_object_unref (gather->cancellable);
-  g_bytes_unref (gather->data);
-  g_free (gather->key);
-  g_free (gather);
-}
-
 static gboolean
-exchange (const Gather *gather, GByteArray *all, GError **error)
+exchange (const Link *link, guint place, GBytes *data, GByteArray *all, GError **error)
 {
-  g_autofree gchar *own = g_strdup_printf ("%s/%u", gather->key, gather->node);
+  g_autofree gchar *prefix = g_strdup_printf ("pmix/%s/%u", link->job, place);
+  g_autofree gchar *own = g_strdup_printf ("%s/%u", prefix, link->node);
   guint i;
 
-  if (!gtorch_store_set (gather->store, own, gather->data, gather->cancellable, error))
+  if (!gtorch_store_set (link->store, own, data, link->cancellable, error))
     return FALSE;
-  for (i = 0; i < gather->n_nodes; i++)
+  for (i = 0; i < link->n_nodes; i++)
     {
-      g_autofree gchar *key = g_strdup_printf ("%s/%u", gather->key, i);
+      g_autofree gchar *key = g_strdup_printf ("%s/%u", prefix, i);
       const gchar *const keys[] = { key, NULL };
       g_autoptr (GBytes) part = NULL;
 
       /* processes of other nodes take their time; the end of the round ends the wait */
-      if (!gtorch_store_wait (gather->store, keys, INFINITY, gather->cancellable, error)
-          || (part = gtorch_store_get (gather->store, key, gather->cancellable, error)) == NULL)
+      if (!gtorch_store_wait (link->store, keys, INFINITY, link->cancellable, error)
+          || (part = gtorch_store_get (link->store, key, link->cancellable, error)) == NULL)
         return FALSE;
       g_byte_array_append (all, g_bytes_get_data (part, NULL), (guint) g_bytes_get_size (part));
     }
@@ -76,157 +81,200 @@ exchange (const Gather *gather, GByteArray *all, GError **error)
 }
 
 static gpointer
-gather_in_thread (gpointer data)
+serve (gpointer data)
 {
-  Gather *gather = data;
-  g_autoptr (GByteArray) all = g_byte_array_new ();
-  g_autoptr (GError) error = NULL;
-  const gboolean is_there = exchange (gather, all, &error);
+  Link *link = data;
+  GTorchRunMessageKind kind;
+  gboolean is_well = TRUE;
+  GBytes *bytes;
+  guint n;
 
-  if (!is_there && !g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-    gtorch_run_say (_ ("the processes of MPI cannot find each other: %s"), error->message);
-  g_byte_array_append (all, (const guint8 *) "", 1); /* data is never NULL */
-  gather->done (is_there ? (const char *) all->data : NULL, all->len - 1, gather->done_data);
-  gather_free (gather);
+  for (n = 0; is_well && (bytes = gtorch_run_message_read (link->fd, -1, &kind)) != NULL; n++)
+    {
+      g_autoptr (GByteArray) all = g_byte_array_new ();
+      g_autoptr (GError) error = NULL;
+      const gboolean is_there = exchange (link, n, bytes, all, &error);
+
+      if (!is_there && !g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        gtorch_run_say (_ ("the processes of MPI cannot find each other: %s"), error->message);
+      is_well =
+          gtorch_run_message_write (link->fd, is_there ? GTORCH_RUN_GATHERED : GTORCH_RUN_LOST,
+                                    all->data, is_there ? all->len : 0);
+      g_bytes_unref (bytes);
+    }
+  link_unref (link);
   return NULL;
 }
 
-static void
-gather (void *user_data, const char *data, size_t size, GTorchPmixDone done, void *done_data)
+/* --- the process --- */
+
+static gboolean
+spawn (GTorchRunMpi *self, GError **error)
 {
-  GTorchRunMpi *self = user_data;
-  Gather *gather = NULL;
+  const gchar *const command[] = { "/proc/self/exe", "gtorch-run", GTORCH_RUN_PMIX,
+                                   self->folders->plain, NULL };
+  const struct timeval limit = { ANSWER_TIME, 0 };
+  gint ends[2];
+  gboolean is_well;
 
-  g_mutex_lock (&self->lock);
-  if (self->job != NULL && self->n_nodes > 1)
+  if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     {
-      gather = g_new (Gather, 1);
-      *gather = (Gather){
-        g_object_ref (self->store),
-        g_object_ref (self->cancellable),
-        g_strdup_printf ("pmix/%s/%u", self->job, self->n_gathers++),
-        self->node,
-        self->n_nodes,
-        g_bytes_new (data, size),
-        done,
-        done_data,
-      };
+      g_set_error (error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED, "socketpair: %s",
+                   g_strerror (errno));
+      return FALSE;
     }
-  g_mutex_unlock (&self->lock);
-  if (gather != NULL)
-    g_thread_unref (g_thread_new ("pmix", gather_in_thread, gather));
-  else
-    done (size > 0 ? data : "", size, done_data);
-}
-
-/* --- the module --- */
-
-static const GTorchPmixTable *
-open_module (GError **error)
-{
-  const gchar *folder = g_getenv ("GTORCH_MODULE_PATH");
-  const GTorchPmixTable *table = NULL;
-  g_autofree gchar *path = NULL;
-  gpointer module;
-  Dl_info info;
-
-  if (folder != NULL && *folder != '\0')
-    path = g_build_filename (folder, MODULE, NULL);
-  else if (dladdr ((gpointer) gtorch_store_get_type, &info) != 0)
+  setsockopt (ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  is_well =
+      g_spawn_async_with_pipes_and_fds (NULL, command, NULL,
+                                        G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_FILE_AND_ARGV_ZERO,
+                                        NULL, NULL, ends[1], -1, -1, NULL, NULL, 0, &self->pid,
+                                        NULL, NULL, NULL, error);
+  close (ends[1]);
+  if (!is_well)
     {
-      g_autofree gchar *library = g_path_get_dirname (info.dli_fname);
-
-      path = g_build_filename (library, "gtorch-1", MODULE, NULL);
+      close (ends[0]);
+      return FALSE;
     }
-  module = path == NULL ? NULL : dlopen (path, RTLD_NOW | RTLD_GLOBAL);
-  if (module != NULL)
-    table = dlsym (module, GTORCH_PMIX_TABLE);
-  if (table != NULL && table->abi == GTORCH_PMIX_ABI)
-    return table;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, "%s",
-               module == NULL ? dlerror () : _ ("the module is of another version"));
-  return NULL;
+  self->link = g_new0 (Link, 1);
+  self->link->fd = ends[0];
+  self->link->n_users = 1;
+  self->link->cancellable = g_cancellable_new ();
+  return TRUE;
 }
 
 GTorchRunMpi *
-gtorch_run_mpi_new (const GTorchRunFolders *folders, GError **error)
+gtorch_run_mpi_new (const GTorchRunFolders *folders)
 {
-  static const GTorchPmixHost host = { gather };
-  const GTorchPmixTable *table = open_module (error);
-  gchar message[MESSAGE] = "";
-  GTorchRunMpi *self;
+  GTorchRunMpi *self = g_new0 (GTorchRunMpi, 1);
+  g_autoptr (GError) error = NULL;
 
-  if (table == NULL)
-    return NULL;
   /* not by files that are mapped, which a process that is killed leaves */
   g_setenv ("PMIX_MCA_gds", "hash", FALSE);
-  self = g_new0 (GTorchRunMpi, 1);
-  self->table = table;
-  self->memory_folder = folders->memory;
-  g_mutex_init (&self->lock);
-  if (table->start (folders->plain, &host, self, message, sizeof message) == 0)
-    return self;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%s", message);
-  g_mutex_clear (&self->lock);
-  g_free (self);
-  return NULL;
+  self->folders = folders;
+  /* it gets ready while the nodes find each other */
+  if (!spawn (self, &error))
+    g_debug ("no MPI: %s", error->message);
+  return self;
 }
 
 void
 gtorch_run_mpi_free (GTorchRunMpi *self)
 {
   gtorch_run_mpi_end (self);
-  self->table->stop ();
-  g_mutex_clear (&self->lock);
   g_free (self);
+}
+
+static GVariant *
+describe (const gchar *job, const GTorchRunState *state, guint node)
+{
+  GVariantBuilder hosts, n_workers;
+  guint i;
+
+  g_variant_builder_init (&hosts, G_VARIANT_TYPE ("as"));
+  g_variant_builder_init (&n_workers, G_VARIANT_TYPE ("ai"));
+  for (i = 0; i < state->nodes->len; i++)
+    {
+      const GTorchRunNode *one = state->nodes->pdata[i];
+      g_autofree gchar *name = g_strdup_printf ("node%u", i); /* two nodes may be on one host */
+
+      g_variant_builder_add (&hosts, "s", name);
+      g_variant_builder_add (&n_workers, "i", (gint) one->n_workers);
+    }
+  return g_variant_ref_sink (g_variant_new ("(sasaii)", job, &hosts, &n_workers, (gint) node));
+}
+
+/* Takes what the process answers to the job. */
+static gboolean
+take_answer (GTorchRunMpi *self, GError **error)
+{
+  const gint64 deadline = g_get_monotonic_time () + ANSWER_TIME * G_USEC_PER_SEC;
+  g_autoptr (GBytes) bytes = NULL;
+  GTorchRunMessageKind kind;
+
+  bytes = gtorch_run_message_read (self->link->fd, deadline, &kind);
+  if (bytes != NULL && kind == GTORCH_RUN_READY)
+    self->variables =
+        g_variant_ref_sink (g_variant_new_from_bytes (G_VARIANT_TYPE ("aaay"), bytes, FALSE));
+  else if (bytes != NULL && kind == GTORCH_RUN_ABSENT)
+    {
+      self->is_absent = TRUE;
+      g_debug ("no MPI: %.*s", (int) g_bytes_get_size (bytes),
+               (const gchar *) g_bytes_get_data (bytes, NULL));
+    }
+  else if (bytes != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%.*s", (int) g_bytes_get_size (bytes),
+                 (const gchar *) g_bytes_get_data (bytes, NULL));
+  else if (g_get_monotonic_time () < deadline)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("the process that serves PMIx to the workers has ended"));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("the process that serves PMIx to the workers has not answered in %d seconds"),
+                 ANSWER_TIME);
+  return bytes != NULL && kind != GTORCH_RUN_FAILED;
 }
 
 gboolean
 gtorch_run_mpi_begin (GTorchRunMpi *self, const gchar *run_id, const GTorchRunState *state,
                       guint node, GTorchStore *store, GError **error)
 {
-  g_autofree gint *n_workers = g_new (gint, state->nodes->len);
-  g_autoptr (GPtrArray) hosts = g_ptr_array_new_with_free_func (g_free);
-  gchar message[MESSAGE] = "";
-  guint i;
+  g_autoptr (GVariant) job = NULL;
+  Link *link;
 
-  g_mutex_lock (&self->lock);
-  self->job = g_strdup_printf ("gtorch-run-%s-%u", run_id, state->round);
-  self->store = g_object_ref (store);
-  self->cancellable = g_cancellable_new ();
-  self->node = node;
-  self->n_nodes = state->nodes->len;
-  self->n_gathers = 0;
-  g_mutex_unlock (&self->lock);
-  for (i = 0; i < state->nodes->len; i++)
-    {
-      const GTorchRunNode *one = state->nodes->pdata[i];
-
-      n_workers[i] = (gint) one->n_workers;
-      /* two nodes may be on one host */
-      g_ptr_array_add (hosts, g_strdup_printf ("node%u", i));
-    }
-  if (self->table->add_job (self->job, (const char *const *) hosts->pdata, n_workers,
-                            (gint) state->nodes->len, (gint) node, message, sizeof message)
-      == 0)
+  if (self->is_absent)
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%s", message);
-  return FALSE;
+  if (self->pid == 0 && !spawn (self, error))
+    return FALSE;
+  link = self->link;
+  link->job = g_strdup_printf ("gtorch-run-%s-%u", run_id, state->round);
+  link->store = g_object_ref (store);
+  link->node = node;
+  link->n_nodes = state->nodes->len;
+  self->first = gtorch_run_state_count (state, node);
+  job = describe (link->job, state, node);
+  /* a process that has ended has said why */
+  gtorch_run_message_write (link->fd, GTORCH_RUN_JOB, g_variant_get_data (job),
+                            g_variant_get_size (job));
+  if (!take_answer (self, error))
+    {
+      gtorch_run_mpi_end (self);
+      return FALSE;
+    }
+  if (self->variables != NULL && link->n_nodes > 1)
+    {
+      g_atomic_int_inc (&link->n_users);
+      g_thread_unref (g_thread_new ("pmix", serve, link));
+    }
+  return TRUE;
 }
 
 void
 gtorch_run_mpi_end (GTorchRunMpi *self)
 {
-  if (self->job == NULL)
+  gint status;
+
+  g_clear_pointer (&self->variables, g_variant_unref);
+  if (self->pid == 0)
     return;
-  g_cancellable_cancel (self->cancellable);
-  self->table->remove_job (self->job);
-  g_mutex_lock (&self->lock);
-  g_clear_pointer (&self->job, g_free);
-  g_clear_object (&self->store);
-  g_clear_object (&self->cancellable);
-  g_mutex_unlock (&self->lock);
+  if (waitpid (self->pid, &status, WNOHANG) == self->pid)
+    {
+      if (WIFSIGNALED (status))
+        gtorch_run_say (_ ("the process that serves PMIx to the workers was ended by signal %d "
+                           "(%s)"),
+                        WTERMSIG (status), gtorch_run_signal_name (WTERMSIG (status)));
+    }
+  else
+    {
+      kill (self->pid, SIGKILL);
+      waitpid (self->pid, NULL, 0);
+    }
+  self->pid = 0;
+  g_cancellable_cancel (self->link->cancellable);
+  shutdown (self->link->fd, SHUT_RDWR);
+  g_clear_pointer (&self->link, link_unref);
 }
+
+/* --- variables --- */
 
 /* Of another MPI that has started gtorch-run. */
 static gboolean
@@ -238,41 +286,50 @@ is_foreign (const gchar *variable)
          || g_str_has_prefix (variable, "OMPI_MCA_ess=");
 }
 
+/* Variables is a list of NAME=VALUE. */
+static gchar **
+set_all (gchar **environment, const gchar *const *variables,
+         gboolean (*is_left_out) (const gchar *))
+{
+  for (; *variables != NULL; variables++)
+    {
+      const gchar *end = strchr (*variables, '=');
+      g_autofree gchar *name = end == NULL ? NULL : g_strndup (*variables, end - *variables);
+
+      if (name != NULL && (is_left_out == NULL || !is_left_out (*variables)))
+        environment = g_environ_setenv (environment, name, end + 1, TRUE);
+    }
+  return environment;
+}
+
+static gboolean
+is_left_out (const gchar *variable)
+{
+  return is_foreign (variable) && !g_str_has_prefix (variable, "PMIX_MCA_");
+}
+
 gchar **
 gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank)
 {
-  gchar **result = g_new0 (gchar *, 1), **variables;
-  guint i;
+  gchar **result = g_new0 (gchar *, 1);
+  g_autoptr (GVariant) own = NULL;
+  g_autofree const gchar **variables = NULL;
 
-  for (i = 0; environment[i] != NULL; i++)
-    if (!is_foreign (environment[i]) || g_str_has_prefix (environment[i], "PMIX_MCA_"))
-      {
-        gchar *end = strchr (environment[i], '=');
-        g_autofree gchar *name =
-            end == NULL ? NULL : g_strndup (environment[i], end - environment[i]);
-
-        if (name != NULL)
-          result = g_environ_setenv (result, name, end + 1, TRUE);
-      }
-  g_strfreev (environment);
-  variables = self->table->environment (self->job, (int) rank);
-  for (i = 0; variables != NULL && variables[i] != NULL; i++)
+  if (self->variables == NULL)
     {
-      gchar *end = strchr (variables[i], '=');
-
-      if (end != NULL)
-        {
-          *end = '\0';
-          result = g_environ_setenv (result, variables[i], end + 1, TRUE);
-        }
-      free (variables[i]);
+      g_free (result);
+      return environment;
     }
-  free (variables);
+  result = set_all (result, (const gchar *const *) environment, is_left_out);
+  g_strfreev (environment);
+  own = g_variant_get_child_value (self->variables, rank - self->first);
+  variables = g_variant_get_bytestring_array (own, NULL);
+  result = set_all (result, variables, NULL);
   /* Open MPI 4 takes a process that neither its own mpirun nor a manager that it knows by name has
    * started for one that is alone. These say that PMIx is to be asked. */
   result = g_environ_setenv (result, "OMPI_MCA_schizo", "^orte,slurm,jsm,flux", TRUE);
   result = g_environ_setenv (result, "OMPI_MCA_ess", "pmi", TRUE);
   /* where processes that are killed leave nothing, and nodes of one host have other files */
-  return g_environ_setenv (result, "OMPI_MCA_btl_vader_backing_directory", self->memory_folder,
+  return g_environ_setenv (result, "OMPI_MCA_btl_vader_backing_directory", self->folders->memory,
                            FALSE);
 }

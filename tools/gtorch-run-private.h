@@ -9,8 +9,6 @@
 #include <gtorch/gtorch.h>
 #include <signal.h>
 
-#include "gtorch/distributed/pmix/gtorch-pmix-table-private.h"
-
 G_BEGIN_DECLS
 
 /* Prints a line that begins with the program's name. */
@@ -179,14 +177,40 @@ void gtorch_run_output_unref (GTorchRunOutput *self);
 
 typedef struct _GTorchRunMpi GTorchRunMpi;
 
-/* Makes the workers of a round processes of one MPI; NULL with an error if PMIx is not there. */
-GTorchRunMpi *gtorch_run_mpi_new (const GTorchRunFolders *folders, GError **error);
+/* Makes the workers of a round processes of one MPI, if PMIx is there. */
+GTorchRunMpi *gtorch_run_mpi_new (const GTorchRunFolders *folders);
 void gtorch_run_mpi_free (GTorchRunMpi *self);
+/* Waits for PMIx, no longer than some seconds. */
 gboolean gtorch_run_mpi_begin (GTorchRunMpi *self, const gchar *run_id, const GTorchRunState *state,
                                guint node, GTorchStore *store, GError **error);
 void gtorch_run_mpi_end (GTorchRunMpi *self);
 /* Adds to the variables of a worker. */
 gchar **gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank);
+
+/* --- the process that serves PMIx: gtorch-run-pmix.c --- */
+
+#define GTORCH_RUN_PMIX "--pmix" /* the argument that makes gtorch-run this process */
+
+typedef enum
+{
+  GTORCH_RUN_JOB,      /* to it: JOB_TYPE */
+  GTORCH_RUN_READY,    /* from it: aaay, the variables of each worker */
+  GTORCH_RUN_ABSENT,   /* from it: there is no PMIx, and why */
+  GTORCH_RUN_FAILED,   /* from it: why */
+  GTORCH_RUN_GATHER,   /* from it: the data of this node, for which that of all is wanted */
+  GTORCH_RUN_GATHERED, /* to it: the data of all nodes */
+  GTORCH_RUN_LOST,     /* to it: they will not come */
+} GTorchRunMessageKind;
+
+/* The name, the nodes, the number of workers of each, and which node this is. */
+#define GTORCH_RUN_JOB_TYPE G_VARIANT_TYPE ("(sasaii)")
+
+gboolean gtorch_run_message_write (gint fd, GTorchRunMessageKind kind, gconstpointer data,
+                                   gsize size);
+/* NULL at the end, and when it has not come before the deadline (monotonic time, -1: none) or a signal
+ * that ends the job. */
+GBytes *gtorch_run_message_read (gint fd, gint64 deadline, GTorchRunMessageKind *kind);
+gint gtorch_run_pmix (const gchar *folder);
 
 /* --- workers: gtorch-run-worker.c, gtorch-run-sweep.c --- */
 
@@ -233,8 +257,13 @@ void gtorch_run_sweep (GPtrArray *workers, gdouble patience);
 /* gtorch-run-report.c: what torchrun prints when workers have failed, of which there is one at least. */
 void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
-/* gtorch-run-agent.c; whether it was told more than once to end. */
+/* gtorch-run-agent.c; whether it was told to end, and whether more than once. */
+gboolean gtorch_run_is_told (void);
 gboolean gtorch_run_is_hurried (void);
+/* gtorch-run-guard.c: ends this process and all below it if it still is there some time after the one that
+ * the user has started is gone (parent: as below), or after hurry, an eventfd, is written. */
+void gtorch_run_guard (const GTorchRunOptions *options, const GTorchRunFolders *folders,
+                       gint parent, gint hurry);
 /* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from
  * when they are handled; parent: a pipe that ends with the process that was started by the user. */
 gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,

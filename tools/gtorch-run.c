@@ -4,7 +4,8 @@
 /* Starts several processes that compute together.
  *
  * There are two processes of gtorch-run. The one that the user starts hands signals on and waits; the
- * other one, the agent, is its child and runs the workers. No process is left behind by any of them:
+ * other one, the agent, is its child and runs the workers, with a further one that serves PMIx to them
+ * (gtorch-run-pmix.c). No process is left behind by any of them:
  * workers end with the agent (PR_SET_PDEATHSIG), the agent ends them and what they have started when
  * the first process is gone (a pipe), and what they have started becomes a child of the first process
  * when the agent is killed (PR_SET_CHILD_SUBREAPER), which ends it. */
@@ -96,6 +97,8 @@ main (int argc, char *argv[])
                          "starts would get"));
       return 2;
     }
+  if (argc == 3 && strcmp (argv[1], GTORCH_RUN_PMIX) == 0)
+    return gtorch_run_pmix (argv[2]);
   options = gtorch_run_options_parse (argv, &error);
   if (options == NULL)
     {

@@ -563,7 +563,7 @@ def stores_have_keys_and_values():
             store.multi_set(['one', 'two'], ['1', b'2'])
             assert store.multi_get(['one', 'two']) == [b'1', b'2']
             for keys, values in ((['p', 'q'], ['1']), (['p'], ['1', '2'])):
-                tap.raises(ValueError, lambda one=store, of=(keys, values): one.multi_set(*of), 'multi_set', 'one value')
+                tap.raises(ValueError, lambda one=store, of=(keys, values): one.multi_set(*of), 'one value for each')
             assert not store.check(['p'])
 
 

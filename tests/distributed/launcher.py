@@ -14,6 +14,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
 
+import tap
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 LIMIT = 60
 CLEAN = {name: value for name, value in os.environ.items()
@@ -73,6 +75,14 @@ class Run:
         """The number of the process that runs the workers."""
         path = f'/proc/{self.process.pid}/task/{self.process.pid}/children'
         return int(pathlib.Path(path).read_text(encoding='ascii').split()[0])
+
+    def pmix(self):
+        """The number of the process that serves PMIx to the workers."""
+        agent = self.agent()
+        for pid in pathlib.Path(f'/proc/{agent}/task/{agent}/children').read_text(encoding='ascii').split():
+            if b'--pmix' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0'):
+                return int(pid)
+        raise tap.Skip('there is no PMIx')
 
 
 def run(*arguments, script=None, **environment):

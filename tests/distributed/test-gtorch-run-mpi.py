@@ -9,11 +9,13 @@ test-gtorch-run-mpi.py GTORCH-RUN FOLDER-OF-EXAMPLES
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
-from launcher import Run, free_port, has, run
+from launcher import Run, are_gone, free_port, has, run
 
 import tap
 
@@ -108,6 +110,23 @@ def an_error_of_one_rank_ends_all():
     assert status == 1, (status, err)
     has(r'rank      : 1 \(local_rank: 1\)', err)
     has(r'^  ValueError: no such thing', err)
+
+
+@tap.case
+def ranks_that_are_killed_at_once_while_they_wait_end():
+    """Several that wait for one in PMIx, which then may go on with freed memory."""
+    needs_mpi()
+    script = SUM + 'if RANK == 1:\n    time.sleep(1000)\n'
+    for _ in range(3):
+        job = Run('-n4', script=script, **QUIET)
+        job.wait_for('of 4 sum', 4)
+        time.sleep(1)
+        begin = time.monotonic()
+        pids = [job.agent(), job.pmix()]
+        job.process.send_signal(signal.SIGTERM)
+        assert job.wait() == 143, job.err
+        are_gone(pids)
+        assert time.monotonic() - begin < 20, job.err
 
 
 @tap.case

@@ -6,6 +6,7 @@
 import os
 import re
 import signal
+import time
 
 from launcher import Run, are_gone, free_port, has, is_served, run
 
@@ -137,6 +138,59 @@ def a_node_that_is_told_to_end_leaves():
     jobs[1].process.send_signal(signal.SIGTERM)
     assert jobs[1].wait() == 143 and jobs[0].wait() == 0, jobs[0].err
     has(r'node \S+ was ended by SIGTERM; the workers are started again', jobs[0].err)
+
+
+def ends_soon(job, *signals, stopped=None):
+    """Its status, if it ends in less time than that after which a store's answer is given up. stopped: the node that
+    serves the store, which does not answer meanwhile."""
+    agent = job.agent()
+    if stopped is not None:
+        os.kill(stopped.agent(), signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        for number in signals:
+            job.process.send_signal(number)
+            time.sleep(0.5)
+        status = job.wait()
+        are_gone([agent, *map(int, re.findall(r'pid (\d+)', job.out))])
+        assert time.monotonic() - begin < 20, job.err
+    finally:
+        if stopped is not None:
+            os.kill(stopped.agent(), signal.SIGKILL)
+            assert stopped.wait() == 137
+    return status
+
+
+@tap.case
+def a_second_signal_ends_a_node_whose_store_does_not_answer():
+    jobs = start(2, '2', SHOW + 'time.sleep(1000)\n', each=host_and_other())
+    for job in jobs:
+        job.wait_for(r'rank \d of 4', 2)
+    assert ends_soon(jobs[1], signal.SIGTERM, signal.SIGTERM, stopped=jobs[0]) == 137
+    has('^gtorch-run: it still waits for something; it is ended$', jobs[1].err)
+
+
+@tap.case
+def a_node_that_is_killed_ends_when_its_store_does_not_answer():
+    conf = '--rdzv-conf=' + TIMES.replace('close_timeout=5', 'close_timeout=1')
+    jobs = start(2, '2', SHOW + 'time.sleep(1000)\n', each=[[conf + ',is_host=1'], [conf + ',is_host=0']])
+    for job in jobs:
+        job.wait_for(r'rank \d of 4', 2)
+    assert ends_soon(jobs[1], signal.SIGKILL, stopped=jobs[0]) == -9
+
+
+@tap.case
+def a_signal_ends_the_wait_for_pmix():
+    """It is stopped before the nodes have met, so that it does not take the job."""
+    port = free_port()
+    common = ['--nnodes=2', '-n2', '--rdzv-backend=c10d', f'--rdzv-endpoint=localhost:{port}', CONF]
+    first = Run(*common, script=SHOW, **TOKEN)
+    is_served(port)
+    os.kill(first.pmix(), signal.SIGSTOP)
+    second = Run(*common, script=SHOW + 'time.sleep(1000)\n', **TOKEN)
+    second.wait_for(r'rank \d of 4', 2)
+    assert ends_soon(first, signal.SIGTERM) == 143, first.err
+    assert second.wait() == 143, second.err
 
 
 @tap.case

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 
 from launcher import PROGRAM, Run, are_gone, free_port, has, run
 
@@ -319,6 +320,33 @@ def workers_end_when_both_processes_are_killed():
     are_gone(map(int, pids))
     for place in set(re.findall(r'^folder (.*gtorch-run-\w+)$', job.out, re.M)):
         shutil.rmtree(place, ignore_errors=True)
+
+
+@tap.case
+def pmix_that_does_not_answer_holds_up_nothing():
+    """A job that ends, is told to end, or is killed, when the process that serves PMIx is stopped."""
+    for end, wanted in ((None, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)):
+        job = Run('-n2', script='print("pid", os.getpid(), flush=True)\n'
+                                f'time.sleep({1 if end is None else 1000})\n')
+        job.wait_for(r'pid (\d+)', 2)
+        pids = [job.agent(), job.pmix(), *map(int, re.findall(r'pid (\d+)', job.out))]
+        os.kill(pids[1], signal.SIGSTOP)
+        begin = time.monotonic()
+        if end is not None:
+            job.process.send_signal(end)
+        assert job.wait() == wanted, job.err
+        are_gone(pids)
+        assert time.monotonic() - begin < 15, job.err
+
+
+@tap.case
+def pmix_that_crashes_is_told():
+    job = Run('-n2', '--max-restarts=1', script='print("pid", os.getpid(), flush=True)\n'
+              'if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":\n    time.sleep(3)\n    sys.exit(4)\n')
+    job.wait_for(r'pid (\d+)', 2)
+    os.kill(job.pmix(), signal.SIGSEGV)
+    assert job.wait() == 0, job.err
+    has(r'^gtorch-run: the process that serves PMIx to the workers was ended by signal 11 \(SIGSEGV\)$', job.err)
 
 
 @tap.case

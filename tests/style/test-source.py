@@ -334,7 +334,7 @@ def libraries_are_opened_in_one_place():
             "gtorch|tools|introspection",
         )
         # by a path, as in the library, and not in a process with more rights than its user has
-        if not line.startswith("tools/gtorch-run-mpi.c")
+        if not line.startswith("tools/gtorch-run-pmix.c")
     )
 
 

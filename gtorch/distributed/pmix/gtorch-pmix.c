@@ -19,7 +19,6 @@
 
 static const GTorchPmixHost *host;
 static void *host_data;
-static int is_started;
 
 static int
 fail (pmix_status_t status, const char *what, char *message, size_t size)
@@ -147,7 +146,7 @@ static pmix_server_module_t callbacks = { .client_finalized = client_finalized,
                                           .abort = aborted,
                                           .fence_nb = fence };
 
-/* --- starting and ending --- */
+/* --- starting --- */
 
 static int
 start (const char *folder, const GTorchPmixHost *with, void *user_data, char *message, size_t size)
@@ -164,16 +163,7 @@ start (const char *folder, const GTorchPmixHost *with, void *user_data, char *me
   PMIX_INFO_DESTRUCT (&info[1]);
   if (status != PMIX_SUCCESS)
     return fail (status, "PMIx_server_init", message, size);
-  is_started = 1;
   return 0;
-}
-
-static void
-stop (void)
-{
-  if (is_started)
-    PMIx_server_finalize ();
-  is_started = 0;
 }
 
 /* --- a job --- */
@@ -296,16 +286,6 @@ register_job (const char *job, const char *const *hosts, const int *n_workers, i
   return status;
 }
 
-static void
-remove_job (const char *job)
-{
-  Wait wait;
-
-  wait_init (&wait);
-  PMIx_server_deregister_nspace (job, on_done, &wait);
-  wait_end (&wait, PMIX_SUCCESS);
-}
-
 static int
 add_job (const char *job, const char *const *hosts, const int *n_workers, int n_nodes, int node,
          char *message, size_t size)
@@ -343,5 +323,4 @@ environment (const char *job, int rank)
 }
 
 __attribute__ ((visibility ("default")))
-const GTorchPmixTable gtorch_pmix_table = { GTORCH_PMIX_ABI, start,      stop,
-                                            add_job,         remove_job, environment };
+const GTorchPmixTable gtorch_pmix_table = { GTORCH_PMIX_ABI, start, add_job, environment };
